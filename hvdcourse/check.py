@@ -1,0 +1,88 @@
+"""Check an exercise: run the learner's script on real ranks and judge what it does."""
+
+import time
+from pathlib import Path
+from typing import Any
+
+from hvdcourse.evidence import ObservedRun, Unmet
+from hvdcourse.launch import run
+from hvdcourse.rank_main import OBSERVE_VARIABLE
+from hvdcourse.result import RunResult
+from hvdcourse.verdict import ExerciseVerdict, StepVerdict
+
+
+def check(
+    name: str, step: int | None = None, *, folder: str | Path | None = None, hint: bool = False
+) -> ExerciseVerdict:
+    """Run an exercise's script and return a verdict on one step, or on all.
+
+    Args:
+        name: the exercise, such as ``"mpi_concepts"``.
+        step: the step to judge; all of them without it.
+        folder: where the script is; ``source_code/`` of the project without it.
+        hint: show the hint beside a step that is not met yet.
+
+    Raises:
+        BadInput: no such exercise, step or script, or a syntax error in the script.
+    """
+    from hvdcourse.exercises import SOURCE_CODE, find_exercise
+
+    exercise = find_exercise(name)
+    steps = [exercise.step(step)] if step is not None else list(exercise.steps)
+    folder = Path(folder) if folder is not None else SOURCE_CODE
+    started = time.monotonic()
+    runs, failure = observe_runs(exercise, folder)
+    verdicts = [judge(one, runs, failure) for one in steps]
+    return ExerciseVerdict(
+        exercise=exercise.name,
+        script=str(folder / f"{exercise.name}.py"),
+        steps=verdicts,
+        failure=failure,
+        seconds=time.monotonic() - started,
+        show_hints=hint,
+    )
+
+
+def observe_runs(exercise: Any, folder: Path) -> tuple[list[ObservedRun], str | None]:
+    """Run every trial of the exercise; stop at the first run that does not end well.
+
+    Returns the observed runs, and in words what went wrong, or None.
+    """
+    runs = []
+    for trial in exercise.trials():
+        result: RunResult = run(
+            f"{exercise.name}.py",
+            np=trial.np,
+            backend=exercise.backend,
+            timeout=exercise.timeout,
+            standstill=exercise.standstill,
+            folder=folder,
+            environment={OBSERVE_VARIABLE: exercise.observe, **exercise.environment},
+            quiet=True,
+            must_succeed=False,
+            **trial.arguments,
+        )
+        if not result.ok:
+            return runs, f"On {trial.np} ranks the script did not end well.\n{result.explain()}"
+        runs.append(ObservedRun(result, trial.arguments))
+    return runs, None
+
+
+def judge(step: Any, runs: list[ObservedRun], failure: str | None) -> StepVerdict:
+    """Judge one step by what was observed. A run that did not end well never passes."""
+    expected, seen = "", []
+    if failure is not None:
+        expected = "the script runs to its end on every rank"
+        seen = failure.splitlines()
+    try:
+        for observed in runs if failure is None else []:
+            step.check(observed)
+    except Unmet as unmet:
+        expected, seen = unmet.expected, unmet.seen
+        if len(runs) > 1:
+            seen = [f"on {observed.np} ranks:", *seen]
+    except (ArithmeticError, LookupError, TypeError, ValueError) as error:
+        expected = "every rank reports values of the kind that the script's comments describe"
+        seen = [f"the check could not read what was reported: {type(error).__name__}: {error}"]
+    passed = not expected
+    return StepVerdict(step.number, step.title, passed, expected, seen, step.hint)

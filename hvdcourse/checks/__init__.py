@@ -1,0 +1,1 @@
+"""The checks of the exercises: one module an exercise, one function a step."""

@@ -1,0 +1,173 @@
+"""What each step of ``mpi_concepts.py`` must make true, judged by what the ranks report and send."""
+
+import random
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from hvdcourse.data import load_digits
+from hvdcourse.evidence import ObservedRun, demand
+
+
+def arguments() -> dict[str, Any]:
+    """Return the script's arguments for one check: an odd number of images, so that shares differ."""
+    folder = tempfile.mkdtemp(prefix="hvdcourse-check-")
+    return {
+        "images": random.randrange(41, 90, 2),
+        "summary": str(Path(folder) / "summary.txt"),
+        "write_seconds": 0.5,
+    }
+
+
+def images_and_labels(run: ObservedRun) -> tuple[np.ndarray, np.ndarray]:
+    """Return the images (n, 64) and labels (n,) that the script was given."""
+    digits, count = load_digits(), run.arguments["images"]
+    images = digits.train_images[:count].reshape(-1, 64).astype(np.float64)
+    return images, digits.train_labels[:count]
+
+
+def close(seen: Any, expected: np.ndarray) -> bool:
+    """Whether two arrays have the same shape and are equal to seven digits."""
+    seen = np.asarray(seen, dtype=np.float64)
+    return seen.shape == expected.shape and np.allclose(seen, expected, rtol=1e-7, atol=1e-7)
+
+
+def check_place(run: ObservedRun) -> None:
+    places = run.found("place")
+    expected = [{"rank": r, "size": run.np, "local_rank": r} for r in range(run.np)]
+    met = [place == wanted for place, wanted in zip(places, expected, strict=True)]
+    demand(f"the ranks are 0 to {run.np - 1} of {run.np}, on one machine", met, places)
+
+
+def check_share(run: ObservedRun) -> None:
+    rows, count = run.found("rows"), run.arguments["images"]
+    everything = sorted(row for mine in rows for row in mine)
+    lengths = [len(mine) for mine in rows]
+    met = everything == list(range(count)) and max(lengths) - min(lengths) <= 1
+    seen = [f"{len(mine)} images, the first are {mine[:5]}" for mine in rows]
+    demand(f"each of the {count} images belongs to exactly one rank", [met], seen)
+
+
+def check_broadcast(run: ObservedRun) -> None:
+    drawn, used = run.found("drawn"), run.found("direction")
+    met = [close(one, np.array(drawn[0])) for one in used]
+    seen = [
+        f"uses {np.round(one[:3], 3)}…, had drawn {np.round(own[:3], 3)}…"
+        for one, own in zip(used, drawn, strict=True)
+    ]
+    demand("every rank uses the direction that rank 0 has drawn", met, seen)
+
+
+def check_mean(run: ObservedRun) -> None:
+    images, _ = images_and_labels(run)
+    rows = [row for mine in run.found("rows") for row in mine]
+    expected = images[rows].mean(axis=0)
+    means = run.found("mean")
+    talked = [bool(rank.communicated(before="mean")[-1]) for rank in run.ranks]
+    met = [close(mean, expected) and spoke for mean, spoke in zip(means, talked, strict=True)]
+    seen = [
+        f"a mean brightness of {np.mean(mean):.6f}, {'after' if spoke else 'without'} a collective"
+        for mean, spoke in zip(means, talked, strict=True)
+    ]
+    wanted = f"every rank gets the mean over all ranks' images ({expected.mean():.6f}) by a collective"
+    demand(wanted, met, seen)
+
+
+def check_gather(run: ObservedRun) -> None:
+    scores, gathered = run.found("scores"), run.found("all_scores")
+    expected = np.concatenate([np.array(mine) for mine in scores])
+    met = [close(one, expected) for one in gathered]
+    seen = [f"{len(one)} scores" for one in gathered]
+    demand(f"every rank holds all {len(expected)} scores, in the order of ranks", met, seen)
+
+
+def check_regroup(run: ObservedRun) -> None:
+    _, labels = images_and_labels(run)
+    everything = [row for mine in run.found("rows") for row in mine]
+    regrouped = run.found("regrouped")
+    met = []
+    for rank, mine in enumerate(regrouped):
+        expected = sorted(row for row in everything if labels[row] % run.np == rank)
+        met.append(sorted(mine) == expected)
+    seen = [f"{len(mine)} images of the digits {sorted(set(labels[mine]))}" for mine in regrouped]
+    demand("rank r holds exactly the images whose digit d has d % size == r", met, seen)
+
+
+def check_reducescatter(run: ObservedRun) -> None:
+    total = np.sum([np.array(one) for one in run.found("brightness")], axis=0)
+    parts = np.split(total, run.np)
+    mine = run.found("my_brightness")
+    met = [close(one, part) for one, part in zip(mine, parts, strict=True)]
+    seen = [f"{len(one)} pixels with a sum of {np.sum(one):.3f}" for one in mine]
+    sums = ", ".join(f"{part.sum():.3f}" for part in parts)
+    demand(f"each rank holds its {64 // run.np} pixels summed over all ranks ({sums})", met, seen)
+
+
+def check_one_writer(run: ObservedRun) -> None:
+    summaries = run.found("summary")
+    written = Path(run.arguments["summary"]).read_text().count("\n")
+    met = [written == 1 and text.count("\n") == 1 for text in summaries]
+    seen = [f"read {text.count(chr(10))} lines from the summary" for text in summaries]
+    seen[-1] += f"; in the end it has {written}"
+    demand("one rank writes the summary, and every rank finds its one line there", met, seen)
+
+
+STEPS = (
+    (
+        1,
+        "Every process knows its place",
+        "Three things: import horovod.tensorflow as hvd, call hvd.init() once, then ask hvd.rank(), "
+        "hvd.size() and hvd.local_rank().",
+        check_place,
+    ),
+    (
+        2,
+        "The images are shared out",
+        "np.arange takes a start, an end and a stride. Which start and stride give every rank other "
+        "numbers, and all ranks together all numbers?",
+        check_share,
+    ),
+    (
+        3,
+        "All ranks use rank 0's direction",
+        "hvd.broadcast(tensor, root_rank=…) returns the root rank's tensor on every rank. "
+        ".numpy() turns the result into an array again.",
+        check_broadcast,
+    ),
+    (
+        4,
+        "Every rank has the mean over all images",
+        "Allreduce with op=hvd.Sum two things: the sum of your own images and how many they are. "
+        "Then divide. hvd.Average would give the mean of means, which is another number.",
+        check_mean,
+    ),
+    (
+        5,
+        "Every rank has all scores",
+        "hvd.allgather joins what the ranks pass along the first axis, in the order of ranks.",
+        check_gather,
+    ),
+    (
+        6,
+        "The images are regrouped by digit",
+        "Sort your rows by their destination, count how many go to each rank (np.bincount with "
+        "minlength=size), and pass both to hvd.alltoall(tensor, splits=…). It returns the tensor "
+        "and how many rows came from each rank.",
+        check_regroup,
+    ),
+    (
+        7,
+        "Each rank holds its part of the sum",
+        "hvd.reducescatter(tensor, op=hvd.Sum) cuts along the first axis. Without op it averages.",
+        check_reducescatter,
+    ),
+    (
+        8,
+        "One rank writes, all wait for it",
+        "Write under `if rank == 0:`. Then let ALL ranks, not only rank 0, pass a barrier. Horovod's "
+        "TensorFlow side has no barrier of its own; an allreduce of a single number is one.",
+        check_one_writer,
+    ),
+)

@@ -1,0 +1,53 @@
+"""Shows a run while it goes on: the command, each rank's lines, one progress bar."""
+
+import sys
+from typing import Any
+
+from tqdm import tqdm
+
+_BAR_FORMAT = "{desc} |{bar:24}| {n:.1f}/{total_fmt} epochs [{elapsed}<{remaining}{postfix}]"
+_SHOWN_METRICS = ("loss", "accuracy", "val_loss", "val_accuracy", "images_per_second")
+
+
+class RunDisplay:
+    """Prints a run's events; use it as a context manager."""
+
+    def __init__(self, command: str, quiet: bool):
+        self.command, self.quiet = command, quiet
+        self.bar: tqdm | None = None
+
+    def __enter__(self) -> "RunDisplay":
+        if not self.quiet:
+            print(f"$ {self.command}", flush=True)
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        if self.bar is not None:
+            self.bar.close()
+
+    def show(self, event: dict[str, Any]) -> None:
+        """Show one event of the supervisor's."""
+        if self.quiet:
+            return
+        if event["event"] == "output":
+            self.show_line(event)
+        elif event["event"] == "metrics" and "epochs" in event:
+            self.show_progress(event)
+
+    def show_line(self, event: dict[str, Any]) -> None:
+        """Print a rank's line behind the rank's number, to the stream that the rank chose."""
+        who = "launcher" if event["rank"] is None else event["rank"]
+        file = sys.stderr if event["stream"] == "stderr" else sys.stdout
+        tqdm.write(f"[{who}] {event['line']}", file=file)
+        file.flush()
+
+    def show_progress(self, event: dict[str, Any]) -> None:
+        """Move the bar: by whole epochs, and within one by its steps."""
+        if self.bar is None:
+            self.bar = tqdm(
+                total=event["epochs"], desc="training", bar_format=_BAR_FORMAT, file=sys.stderr
+            )
+        part = 1.0 if event.get("done") else event.get("step", 0) / max(event.get("steps", 1), 1)
+        self.bar.n = event["epoch"] - 1 + part
+        shown = {name: f"{event[name]:.4g}" for name in _SHOWN_METRICS if name in event}
+        self.bar.set_postfix(shown, refresh=True)

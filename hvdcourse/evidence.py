@@ -1,0 +1,78 @@
+"""What a check may look at: the findings and messages of real ranks, and how to judge them."""
+
+from collections.abc import Iterable
+from typing import Any
+
+from hvdcourse.result import RankResult, RunResult
+
+
+class Unmet(Exception):
+    """A step does not do yet what it must.
+
+    Args:
+        expected: what must be true, in one sentence.
+        seen: what was seen instead, one text a rank.
+    """
+
+    def __init__(self, expected: str, seen: list[str]):
+        super().__init__(expected)
+        self.expected, self.seen = expected, seen
+
+
+class ObservedRank:
+    """What one rank reported and communicated, in the order in which it happened."""
+
+    def __init__(self, result: RankResult):
+        self.rank = result.rank
+        self.entries = result.evidence
+
+    def all_found(self, name: str) -> list[Any]:
+        """Return every value that the rank reported under this name.
+
+        Raises:
+            Unmet: it reported none. No evidence is a failure.
+        """
+        values = [entry["value"] for entry in self.entries if entry.get("report") == name]
+        if not values:
+            raise Unmet(f"every rank reports {name!r}", [f"rank {self.rank} reported no {name!r}"])
+        return values
+
+    def found(self, name: str) -> Any:
+        """Return the value that the rank reported last under this name. Raises Unmet without one."""
+        return self.all_found(name)[-1]
+
+    def communicated(self, before: str, kind: str = "collective") -> list[list[dict[str, Any]]]:
+        """Return, for each report of this name, what was communicated since the report before it.
+
+        Args:
+            before: the name of the report.
+            kind: ``"collective"`` or ``"message"``.
+        """
+        groups, current = [], []
+        for entry in self.entries:
+            if entry.get("report") == before:
+                groups.append(current)
+            if "report" in entry:
+                current = []
+            elif kind in entry:
+                current.append(entry)
+        return groups
+
+
+class ObservedRun:
+    """One run of an exercise: its ranks, and the arguments that the check chose for it."""
+
+    def __init__(self, result: RunResult, arguments: dict[str, Any]):
+        self.ranks = [ObservedRank(rank) for rank in result.ranks]
+        self.np = result.np
+        self.arguments = arguments
+
+    def found(self, name: str) -> list[Any]:
+        """Return each rank's last value under this name. Raises Unmet where one has none."""
+        return [rank.found(name) for rank in self.ranks]
+
+
+def demand(expected: str, met: Iterable[bool], seen: Iterable[Any]) -> None:
+    """Raise Unmet unless ``met`` holds for every rank; ``seen`` says what each rank showed."""
+    if not all(met):
+        raise Unmet(expected, [f"rank {rank}: {text}" for rank, text in enumerate(seen)])

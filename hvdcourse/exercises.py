@@ -1,0 +1,96 @@
+"""The manifest: every exercise, its steps, their hints and their checks."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from hvdcourse.checks import mpi_concepts, ring_allreduce
+from hvdcourse.evidence import ObservedRun
+from hvdcourse.launch import BadInput
+
+PROJECT = Path(__file__).resolve().parent.parent
+SOURCE_CODE = PROJECT / "source_code"
+SOLUTIONS = PROJECT / "solutions"
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One run of an exercise's script: the number of ranks and the script's arguments."""
+
+    np: int
+    arguments: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Step:
+    """One step of an exercise. Raises ValueError without a title, a hint or a check."""
+
+    number: int
+    title: str
+    hint: str
+    check: Callable[[ObservedRun], None]
+
+    def __post_init__(self) -> None:
+        if not (self.title.strip() and self.hint.strip() and callable(self.check)):
+            raise ValueError(f"step {self.number} ({self.title!r}) needs a title, a hint and a check")
+
+
+@dataclass(frozen=True)
+class Exercise:
+    """A script with steps. ``timeout`` and ``standstill`` are seconds for each run of a check."""
+
+    name: str
+    notebook: str
+    backend: str
+    observe: str
+    trials: Callable[[], list[Trial]]
+    steps: tuple[Step, ...]
+    timeout: float = 60
+    standstill: float = 8
+    environment: dict[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if [step.number for step in self.steps] != list(range(1, len(self.steps) + 1)):
+            raise ValueError(f"the steps of {self.name} must be numbered 1, 2, 3, …")
+
+    def step(self, number: int | str) -> Step:
+        """Return one step. Raises BadInput where the exercise has no such step."""
+        for step in self.steps:
+            if str(step.number) == str(number):
+                return step
+        raise BadInput(f"{self.name} has steps 1 to {len(self.steps)}; there is no step {number!r}")
+
+
+EXERCISES = (
+    Exercise(
+        name="mpi_concepts",
+        notebook="01_mpi_concepts",
+        backend="gloo",
+        observe="horovod",
+        trials=lambda: [Trial(2, mpi_concepts.arguments())],
+        steps=tuple(Step(*row) for row in mpi_concepts.STEPS),
+    ),
+    Exercise(
+        name="ring_allreduce",
+        notebook="01_mpi_concepts",
+        backend="mpi",
+        observe="mpi4py",
+        trials=lambda: [Trial(np, ring_allreduce.arguments()) for np in (2, 3, 5)],
+        steps=tuple(Step(*row) for row in ring_allreduce.STEPS),
+        timeout=12,
+    ),
+)
+
+
+def find_exercise(name: str) -> Exercise:
+    """Return the exercise of this name, with or without ``.py``.
+
+    Raises:
+        BadInput: there is none; the message lists those that there are.
+    """
+    for exercise in EXERCISES:
+        if exercise.name == str(name).removesuffix(".py"):
+            return exercise
+    known = ", ".join(exercise.name for exercise in EXERCISES)
+    raise BadInput(f"there is no exercise {name!r}; the exercises are {known}")

@@ -1,0 +1,92 @@
+"""Starts the ranks of a run: one process each over Gloo, or mpirun, which starts them over MPI."""
+
+import ctypes
+import os
+import signal
+import subprocess
+import sys
+from typing import Any
+
+from hvdcourse.environment import tool
+from hvdcourse.rank_main import PR_SET_PDEATHSIG
+from hvdcourse.run_folder import VARIABLE
+
+_PIPES = {
+    "stdin": subprocess.DEVNULL,
+    "stdout": subprocess.PIPE,
+    "stderr": subprocess.PIPE,
+}
+
+
+def rank_command(job: dict[str, Any]) -> list[str]:
+    """Return the command that one rank runs."""
+    return [sys.executable, "-m", "hvdcourse.rank_main", job["script"], *job["arguments"]]
+
+
+def rank_environment(job: dict[str, Any]) -> dict[str, str]:
+    """Return the environment that all ranks of the job share."""
+    mine = {"PYTHONUNBUFFERED": "1", VARIABLE: job["folder"]}
+    return {**os.environ, **mine, **job["environment"]}
+
+
+def start_gloo_ranks(job: dict[str, Any]) -> dict[int | None, subprocess.Popen]:
+    """Start every rank with the variables that ``horovodrun --gloo`` would give it.
+
+    The ranks meet at Horovod's own rendezvous server, which lives in this process.
+    """
+    from horovod.runner.common.util.hosts import get_host_assignments, parse_hosts
+    from horovod.runner.gloo_run import create_slot_env_vars
+    from horovod.runner.http.http_server import RendezvousServer
+
+    slots = get_host_assignments(parse_hosts(f"localhost:{job['np']}"), job["np"])
+    server = RendezvousServer()
+    port = server.start()
+    server.init(slots)
+    shared = {
+        "HOROVOD_CONTROLLER": "gloo",
+        "HOROVOD_CPU_OPERATIONS": "gloo",
+        "HOROVOD_GLOO_RENDEZVOUS_ADDR": "127.0.0.1",
+        "HOROVOD_GLOO_RENDEZVOUS_PORT": str(port),
+        "HOROVOD_GLOO_IFACE": "lo",
+    }
+    environment = {**rank_environment(job), **shared}
+    return {
+        slot.rank: subprocess.Popen(
+            rank_command(job), env={**environment, **create_slot_env_vars(slot)}, **_PIPES
+        )
+        for slot in slots
+    }
+
+
+def mpirun_command(np: int) -> list[str]:
+    """Return the mpirun line, without the program, for ``np`` ranks on this machine.
+
+    --oversubscribe allows more ranks than cores, and --bind-to none leaves the choice of cores to
+    the ranks themselves.
+    """
+    return [
+        tool("mpirun"),
+        *("--allow-run-as-root", "--oversubscribe", "--bind-to", "none", "--tag-output"),
+        *("--mca", "pml", "ob1", "--mca", "btl", "self,vader,tcp"),
+        *("--mca", "btl_tcp_if_include", "lo", "--mca", "oob_tcp_if_include", "lo"),
+        *("-np", str(np)),
+    ]
+
+
+def start_mpi_ranks(job: dict[str, Any]) -> dict[int | None, subprocess.Popen]:
+    """Start mpirun; the one process stands for all ranks, hence the key None."""
+
+    def end_with_supervisor() -> None:
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
+
+    environment = {
+        **rank_environment(job),
+        "HOROVOD_CONTROLLER": "mpi",
+        "HOROVOD_CPU_OPERATIONS": "mpi",
+        # MPI polls: waiting ranks look busy. Horovod's own stall check, silent over Gloo, finds them.
+        "HOROVOD_STALL_CHECK_TIME_SECONDS": str(max(1, int(job["standstill"] / 2))),
+        "HOROVOD_STALL_SHUTDOWN_TIME_SECONDS": str(max(2, int(job["standstill"]))),
+    }
+    command = mpirun_command(job["np"]) + rank_command(job)
+    process = subprocess.Popen(command, env=environment, preexec_fn=end_with_supervisor, **_PIPES)
+    return {None: process}

@@ -1,0 +1,49 @@
+"""How a script tells what it found: to the reader, to a progress bar, and to a check."""
+
+from typing import Any
+
+import numpy as np
+
+from hvdcourse.place import Place
+from hvdcourse.run_folder import RunFolder
+
+
+def plain(value: Any) -> Any:
+    """Return the value as JSON can hold it: tensors and arrays become lists."""
+    if hasattr(value, "numpy"):
+        value = value.numpy()
+    if isinstance(value, np.ndarray | np.generic):
+        return value.tolist()
+    if isinstance(value, dict):
+        return {str(key): plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(item) for item in value]
+    return value
+
+
+def report(name: str, value: Any) -> None:
+    """Print ``name: value`` and, in a run under ``hvdcourse``, keep it as this rank's finding.
+
+    Args:
+        name: what was found, for example ``"mean"``.
+        value: a number, a text, an array or tensor of any shape, or lists and dicts of these.
+    """
+    with np.printoptions(precision=4, threshold=12, suppress=True):
+        shown = value.numpy() if hasattr(value, "numpy") else value
+        print(f"{name}: {shown}", flush=True)
+    folder = RunFolder.of_this_process()
+    if folder is not None:
+        entry = {"report": name, "value": plain(value)}
+        folder.append(Place.from_environment().rank, "evidence", entry)
+
+
+def report_metrics(**metrics: Any) -> None:
+    """Hand one row of training metrics to the run's progress bar and history.
+
+    Args:
+        metrics: numbers by name. ``epoch`` and ``epochs``, counted from 1, move the bar; a row
+            with ``done=True`` closes an epoch and becomes part of the history.
+    """
+    folder = RunFolder.of_this_process()
+    if folder is not None:
+        folder.append(Place.from_environment().rank, "metrics", plain(metrics))

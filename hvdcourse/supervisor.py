@@ -1,0 +1,198 @@
+"""The process that starts the ranks of one run, watches them, and leaves none behind.
+
+``python -m hvdcourse.supervisor`` reads one JSON line, the job, from stdin, and prints one JSON
+line per event. It ends the run when a rank fails, at the time limit, when all ranks stand still,
+and when its stdin closes: the process that wanted the run has then been interrupted, or is dead.
+"""
+
+import ctypes
+import json
+import os
+import selectors
+import signal
+import subprocess
+import sys
+import time
+from typing import Any
+
+import psutil
+
+from hvdcourse.ranks import start_gloo_ranks, start_mpi_ranks
+from hvdcourse.rank_output import OutputReader
+from hvdcourse.run_folder import RunFolder
+
+PR_SET_CHILD_SUBREAPER = 36
+TICK_SECONDS = 0.1
+# After the first rank failed, the others have this long to end by themselves.
+GRACE_SECONDS = 3.0
+TERMINATE_SECONDS = 2.0
+# Horovod's background thread wakes every millisecond: a waiting rank used 0.12 of a core.
+IDLE_SHARE_OF_A_CORE = 0.25
+CPU_WINDOW_SECONDS = 2.0
+
+
+def emit(event: str, **fields: Any) -> None:
+    """Print one event; a reader that has gone away is noticed on stdin instead."""
+    try:
+        print(json.dumps({"event": event, **fields}), flush=True)
+    except BrokenPipeError:
+        pass
+
+
+class Supervisor:
+    """Starts the processes of one job and follows them to their end."""
+
+    def __init__(self, job: dict[str, Any]):
+        self.job = job
+        self.folder = RunFolder(job["folder"])
+        self.reason = "ended"
+        self.asked_for_stacks: set[int] = set()
+        self.selector = selectors.DefaultSelector()
+        self.idle_since = self.last_cpu_check = time.monotonic()
+        self.last_cpu_seconds = 0.0
+        start = start_gloo_ranks if job["backend"] == "gloo" else start_mpi_ranks
+        self.processes: dict[int | None, subprocess.Popen] = start(job)
+        self.statuses: dict[int | None, int] = {}
+        self.metrics_seen = 0
+        for rank, process in self.processes.items():
+            for stream in ("stdout", "stderr"):
+                reader = OutputReader(getattr(process, stream), rank, stream)
+                self.selector.register(reader, selectors.EVENT_READ, reader)
+        os.set_blocking(sys.stdin.fileno(), False)
+        self.selector.register(sys.stdin, selectors.EVENT_READ, None)
+
+    def follow(self) -> None:
+        """Forward output and metrics until the run is over, then end what is left of it."""
+        deadline = time.monotonic() + self.job["timeout"]
+        while True:
+            wanted = self.forward_output()
+            self.forward_metrics()
+            self.collect_statuses()
+            if not wanted:
+                self.reason = "interrupted"
+            elif len(self.statuses) == len(self.processes):
+                self.reason = "failed" if self.some_rank_failed() else "ended"
+            elif self.some_rank_failed():
+                if self.reason != "failed":
+                    self.reason = "failed"
+                    self.ask_for_stacks()
+                    deadline = min(deadline, time.monotonic() + GRACE_SECONDS)
+                if time.monotonic() < deadline:
+                    continue
+            elif time.monotonic() >= deadline:
+                self.reason = "time limit"
+            elif self.stands_still():
+                self.reason = "standstill"
+            else:
+                continue
+            break
+        self.end_everything()
+
+    def forward_output(self) -> bool:
+        """Emit what the ranks have printed; return False once nobody wants the run any more."""
+        for key, _ in self.selector.select(TICK_SECONDS):
+            if key.data is None:
+                if os.read(sys.stdin.fileno(), 1024) == b"":
+                    return False
+                continue
+            for line in key.data.read():
+                emit("output", **line)
+                self.idle_since = time.monotonic()
+            if key.data.closed:
+                self.selector.unregister(key.data)
+        return True
+
+    def forward_metrics(self) -> None:
+        """Emit what rank 0 has reported of its training since the last look."""
+        entries = self.folder.read_lines(0, "metrics")
+        for entry in entries[self.metrics_seen :]:
+            emit("metrics", **entry)
+        self.metrics_seen = len(entries)
+
+    def collect_statuses(self, by_launcher: bool = False) -> None:
+        """Emit the exit status of every process that has ended since the last look."""
+        for rank, process in self.processes.items():
+            if rank not in self.statuses and process.poll() is not None:
+                self.statuses[rank] = process.returncode
+                emit("exit", rank=rank, status=process.returncode, by_launcher=by_launcher)
+
+    def some_rank_failed(self) -> bool:
+        if any(self.statuses.values()):
+            return True
+        ended = (self.folder.read_state(rank, "ended") for rank in range(self.job["np"]))
+        return any(state and state["status"] != 0 for state in ended)
+
+    def stands_still(self) -> bool:
+        """Tell whether no rank has computed or printed anything for the job's standstill time."""
+        now = time.monotonic()
+        if now - self.last_cpu_check >= CPU_WINDOW_SECONDS:
+            used = sum(self.cpu_seconds(process) for process in self.descendants())
+            share = (used - self.last_cpu_seconds) / (now - self.last_cpu_check)
+            if share > IDLE_SHARE_OF_A_CORE * self.job["np"]:
+                self.idle_since = now
+            self.last_cpu_check, self.last_cpu_seconds = now, used
+        return now - self.idle_since > self.job["standstill"]
+
+    @staticmethod
+    def cpu_seconds(process: psutil.Process) -> float:
+        try:
+            times = process.cpu_times()
+        except psutil.Error:
+            return 0.0
+        return times.user + times.system
+
+    @staticmethod
+    def descendants() -> list[psutil.Process]:
+        """Every process of this run, also those that changed their session or lost their parent."""
+        return psutil.Process().children(recursive=True)
+
+    def ask_for_stacks(self) -> None:
+        """Have every rank that still runs write where it is into its stack file."""
+        for rank in range(self.job["np"]):
+            started = self.folder.read_state(rank, "started")
+            if started is None or self.folder.read_state(rank, "ended") is not None:
+                continue
+            try:
+                os.kill(started["pid"], signal.SIGUSR1)
+            except ProcessLookupError:
+                continue
+
+    def end_everything(self) -> None:
+        """End all processes of the run, politely and then surely, and emit the last of it."""
+        if self.reason in ("time limit", "standstill", "interrupted"):
+            self.ask_for_stacks()
+            time.sleep(0.3)
+        left = self.descendants()
+        for process in left:
+            self.send(process, signal.SIGTERM)
+        _, stubborn = psutil.wait_procs(left, timeout=TERMINATE_SECONDS)
+        for process in stubborn + self.descendants():
+            self.send(process, signal.SIGKILL)
+        psutil.wait_procs(self.descendants(), timeout=TERMINATE_SECONDS)
+        while any(key.data for key in self.selector.get_map().values()):
+            if not self.selector.select(0):
+                break
+            self.forward_output()
+        self.forward_metrics()
+        self.collect_statuses(by_launcher=True)
+        emit("ended", reason=self.reason)
+
+    @staticmethod
+    def send(process: psutil.Process, number: int) -> None:
+        try:
+            process.send_signal(number)
+        except psutil.Error:
+            pass
+
+
+def main() -> None:
+    """Run the job that stands on the first line of stdin."""
+    ctypes.CDLL(None, use_errno=True).prctl(PR_SET_CHILD_SUBREAPER, 1)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    job = json.loads(sys.stdin.buffer.raw.readline())
+    supervisor = Supervisor(job)
+    supervisor.follow()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,120 @@
+"""Verdicts of checks, and how they look in a terminal, in a notebook, as JSON and as JUnit XML."""
+
+import html
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from junitparser import Failure, JUnitXml, TestCase, TestSuite
+from rich.console import Console, Group
+from rich.table import Table
+from rich.text import Text
+
+
+@dataclass(frozen=True)
+class StepVerdict:
+    """The verdict on one step: ``expected`` and ``seen`` are empty where it passed."""
+
+    number: int
+    title: str
+    passed: bool
+    expected: str
+    seen: list[str]
+    hint: str
+
+
+@dataclass(frozen=True)
+class ExerciseVerdict:
+    """The verdicts on an exercise. ``failure`` tells of a run that did not end well."""
+
+    exercise: str
+    script: str
+    steps: list[StepVerdict]
+    failure: str | None
+    seconds: float
+    show_hints: bool = False
+
+    @property
+    def passed(self) -> bool:
+        """Whether every step that was judged passed."""
+        return all(step.passed for step in self.steps)
+
+    @property
+    def first_unmet(self) -> StepVerdict | None:
+        """The first step that is not met, if any."""
+        return next((step for step in self.steps if not step.passed), None)
+
+    @property
+    def summary(self) -> str:
+        """One line: how many steps are met, and what to do next."""
+        met = sum(step.passed for step in self.steps)
+        line = f"{self.exercise}: {met} of {len(self.steps)} steps met"
+        if self.failure:
+            return f"{line}; first make the script run to its end"
+        if self.first_unmet and not self.show_hints:
+            number = self.first_unmet.number
+            return f"{line}; a hint: hvdcourse hint {self.exercise} {number}"
+        return line
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the verdict as plain data for ``--json``; hints only where they were asked for."""
+        data = asdict(self) | {"passed": self.passed}
+        for step in data["steps"]:
+            if not self.show_hints:
+                del step["hint"]
+        del data["show_hints"]
+        return data
+
+    def rows(self) -> list[tuple[StepVerdict, str]]:
+        """Return each step with what is to be said of it; a failed run is told of once."""
+        rows, told = [], False
+        for step in self.steps:
+            if step.passed:
+                text = ""
+            elif self.failure and told:
+                text = "not judged: see above"
+            else:
+                told = True
+                text = "\n".join([f"expected: {step.expected}", "seen:", *step.seen])
+                text += f"\nhint: {step.hint}" if self.show_hints and not self.failure else ""
+            rows.append((step, text))
+        return rows
+
+    def print(self, console: Console) -> None:
+        """Print the verdict as a table."""
+        table = Table("step", "", "what must be true", show_lines=True)
+        for step, text in self.rows():
+            mark = Text("met", "green") if step.passed else Text("not yet", "red")
+            said = [Text(step.title, "bold")] + ([Text(text)] if text else [])
+            table.add_row(str(step.number), mark, Group(*said))
+        console.print(table)
+        console.print(Text(f"{self.summary} ({self.seconds:.1f} s)"))
+
+    def _repr_html_(self) -> str:
+        """Return the verdict as the small table that a notebook shows."""
+        cell = "<td style='text-align:left;vertical-align:top'>"
+        body = ""
+        for step, text in self.rows():
+            mark = ("#1a7f37", "met") if step.passed else ("#b42318", "not yet")
+            said = f"<pre style='margin:0'>{html.escape(text)}</pre>" if text else ""
+            body += (
+                f"<tr>{cell}{step.number}</td>{cell}<b style='color:{mark[0]}'>{mark[1]}</b></td>"
+                f"{cell}<b>{html.escape(step.title)}</b>{said}</td></tr>"
+            )
+        head = f"<tr>{cell}step</td>{cell}</td>{cell}what must be true</td></tr>"
+        return f"<table>{head}{body}</table><p>{html.escape(self.summary)}</p>"
+
+    def write_junit(self, path: Path) -> None:
+        """Write the verdict as JUnit XML, one test case a step."""
+        suite = TestSuite(self.exercise)
+        for step in self.steps:
+            case = TestCase(f"step {step.number}: {step.title}", classname=self.exercise)
+            if not step.passed:
+                failure = Failure(f"expected: {step.expected}")
+                failure.text = "\n".join(step.seen)
+                case.result = [failure]
+            suite.add_testcase(case)
+        suite.time = self.seconds
+        document = JUnitXml()
+        document.add_testsuite(suite)
+        document.write(str(path), pretty=True)

@@ -1,0 +1,121 @@
+"""Statistics of handwritten digits: one process at first, any number of ranks after eight steps.
+
+Run it:    hvdcourse run mpi_concepts.py -np 2
+Check it:  hvdcourse check mpi_concepts
+
+`report(name, value)` prints a value, and lets the check see it. Leave these lines where they are.
+"""
+
+import argparse
+import time
+from pathlib import Path
+
+# Step 1: Import Horovod for TensorFlow under the name hvd.
+#:
+import horovod.tensorflow as hvd
+
+# End of step 1.
+import numpy as np
+
+from hvdcourse import report
+from hvdcourse.data import load_digits
+
+
+def read_arguments():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--images", type=int, default=101, help="how many images to look at")
+    parser.add_argument("--summary", type=Path, default=Path("summary.txt"), help="file to write")
+    parser.add_argument("--write-seconds", type=float, default=0.0, help="a slow disk")
+    return parser.parse_args()
+
+
+def write_summary(path, mean, seconds):
+    """Append a line to the summary; `seconds` stands for a disk that takes its time."""
+    time.sleep(seconds)
+    with path.open("a") as file:
+        file.write(f"mean brightness {mean.mean():.4f}\n")
+
+
+def main():
+    arguments = read_arguments()
+    digits = load_digits()
+    images = digits.train_images[: arguments.images].reshape(-1, 64).astype(np.float64)
+    labels = digits.train_labels[: arguments.images]
+
+    # Step 1: Start Horovod, and let every process know its rank, the number of ranks, and its
+    # rank among the processes of its own machine.
+    #: rank, size, local_rank = 0, 1, 0
+    hvd.init()
+    rank, size, local_rank = hvd.rank(), hvd.size(), hvd.local_rank()
+    # End of step 1.
+    report("place", {"rank": rank, "size": size, "local_rank": local_rank})
+
+    # Step 2: Share the images. `rows` holds the numbers of this rank's own images: every image
+    # belongs to exactly one rank, and no rank has over one image more than another.
+    #: rows = np.arange(len(images))
+    # Every size-th image, from this rank's own number on. No rank needs to ask another.
+    rows = np.arange(rank, len(images), size)
+    # End of step 2.
+    report("rows", rows)
+
+    direction = np.random.default_rng().normal(size=64)  # every process draws another one
+    report("drawn", direction)
+    # Step 3: Let all ranks use the direction that rank 0 has drawn.
+    #:
+    # The others' values are overwritten: a broadcast has one source, the root rank.
+    direction = hvd.broadcast(direction, root_rank=0).numpy()
+    # End of step 3.
+    report("direction", direction)
+
+    # Step 4: Compute the mean image of ALL images on every rank, though each holds only its own.
+    #: mean = images[rows].mean(axis=0)
+    # A mean of the ranks' means would be wrong: with 101 images the shares are not equal.
+    total = hvd.allreduce(images[rows].sum(axis=0), op=hvd.Sum, name="total").numpy()
+    count = hvd.allreduce(np.float64(len(rows)), op=hvd.Sum, name="count").numpy()
+    mean = total / count
+    # End of step 4.
+    report("mean", mean)
+
+    scores = (images[rows] - mean) @ direction  # one number for each of this rank's images
+    report("scores", scores)
+    # Step 5: Give every rank the scores of all ranks, one after the other in the order of ranks.
+    #: all_scores = scores
+    # The parts may differ in length: allgather joins them along the first axis.
+    all_scores = hvd.allgather(scores).numpy()
+    # End of step 5.
+    report("all_scores", all_scores)
+
+    # Step 6: Regroup the images by digit: rank r gets the numbers of all images whose digit d has
+    # d % size == r, from whichever rank held them.
+    #: regrouped = rows
+    destination = labels[rows] % size
+    in_order = rows[np.argsort(destination, kind="stable")]
+    splits = np.bincount(destination, minlength=size)
+    # splits[k] says how many of the rows, in this order, go to rank k.
+    regrouped = hvd.alltoall(in_order, splits=splits.astype(np.int32))[0].numpy()
+    # End of step 6.
+    report("regrouped", regrouped)
+
+    brightness = images[rows].sum(axis=0)  # of each of the 64 pixels, over this rank's images
+    report("brightness", brightness)
+    # Step 7: Add the brightness up over all ranks, but leave each rank only its own part: rank 0
+    # the first 64 / size pixels, rank 1 the next, and so on.
+    #: my_brightness = brightness
+    # Half of an allreduce: the sum, without giving everyone all of it.
+    my_brightness = hvd.reducescatter(brightness, op=hvd.Sum).numpy()
+    # End of step 7.
+    report("my_brightness", my_brightness)
+
+    # Step 8: Have rank 0 alone write the summary, and let no rank go on before it is written.
+    #: write_summary(arguments.summary, mean, arguments.write_seconds)
+    if rank == 0:
+        write_summary(arguments.summary, mean, arguments.write_seconds)
+    # Nobody gets the result of an allreduce before everyone has given a part: a barrier. It stands
+    # outside the `if`: a rank that does not come to it keeps all others waiting.
+    hvd.allreduce(np.float32(0), name="barrier")
+    # End of step 8.
+    report("summary", arguments.summary.read_text() if arguments.summary.exists() else "")
+
+
+if __name__ == "__main__":
+    main()
