@@ -1,14 +1,25 @@
 """Scaling Deep Learning with Horovod: what the lessons, exercises and checks import.
 
-Importing this package is cheap: it does not import TensorFlow or Horovod.
+Importing this package is cheap, since every rank does it: TensorFlow, Horovod and the tables of
+verdicts are imported when they are used.
 """
+
+from importlib import import_module
+from typing import Any
 
 from hvdcourse.environment import prepare_environment
 
 prepare_environment()
 
-from hvdcourse.check import check  # noqa: E402
-from hvdcourse.launch import run  # noqa: E402
-from hvdcourse.report import report  # noqa: E402
-
+_PUBLIC = {
+    "check": "hvdcourse.checking",
+    "report": "hvdcourse.reports",
+    "run": "hvdcourse.launch",
+}
 __all__ = ["check", "report", "run"]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _PUBLIC:
+        raise AttributeError(f"module 'hvdcourse' has no attribute {name!r}")
+    return getattr(import_module(_PUBLIC[name]), name)

@@ -1,2 +1,163 @@
-def main():
-    pass
+"""The ``hvdcourse`` command."""
+
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.syntax import Syntax
+from rich.table import Table
+
+from hvdcourse.checking import check as check_exercise
+from hvdcourse.doctor import examine
+from hvdcourse.exercises import EXERCISES, find_exercise
+from hvdcourse.launch import BadInput
+from hvdcourse.launch import run as run_script
+from hvdcourse.learner_files import reset as reset_exercise
+from hvdcourse.learner_files import solution_of_step
+from hvdcourse.progress import all_progress, progress_table
+from hvdcourse.result import RunFailed
+from hvdcourse.verdict import NotRemembered
+
+app = typer.Typer(
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    help="Scaling Deep Learning with Horovod: run scripts on ranks, and check exercises.",
+)
+
+Name = Annotated[str, typer.Argument(help="The exercise, such as mpi_concepts.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
+
+
+def console() -> Console:
+    """Return a console for stdout; without a terminal it is wide enough for the tables."""
+    return Console(width=None if sys.stdout.isatty() else 110, highlight=False)
+
+
+def step_number(step: str | None) -> int | None:
+    """Return a step as a number. Raises BadInput where it is none."""
+    if step is None:
+        return None
+    if not step.isdigit():
+        raise BadInput(f"a step is a number, such as 2; got {step!r}")
+    return int(step)
+
+
+@app.command("list")
+def list_exercises() -> None:
+    """List the exercises and their steps."""
+    table = Table("exercise", "notebook", "steps")
+    for exercise in EXERCISES:
+        steps = "\n".join(f"{step.number}. {step.title}" for step in exercise.steps)
+        table.add_row(exercise.name, exercise.notebook, steps)
+    console().print(table)
+
+
+@app.command()
+def run(
+    script: Annotated[str, typer.Argument(help="A path, or a name in source_code/.")],
+    arguments: Annotated[list[str] | None, typer.Argument(help="The script's, after --.")] = None,
+    np: Annotated[str, typer.Option("-np", "--np", help="How many ranks to start.")] = "2",
+    backend: Annotated[str, typer.Option(help="gloo or mpi.")] = "gloo",
+    timeout: Annotated[str, typer.Option(help="Seconds until the run is ended.")] = "600",
+    standstill: Annotated[str, typer.Option(help="Seconds of standstill until then.")] = "60",
+) -> None:
+    """Run a script on N ranks of this machine: hvdcourse run SCRIPT -np 2 -- --epochs 3."""
+    try:
+        run_script(
+            script,
+            np,
+            backend=backend,
+            timeout=timeout,
+            standstill=standstill,
+            arguments=arguments,
+        )
+    except RunFailed as failed:
+        print(f"\nerror: {failed}", file=sys.stderr)
+        raise typer.Exit(failed.result.exit_status) from None
+
+
+@app.command()
+def check(
+    name: Name,
+    step: Annotated[str | None, typer.Argument(help="One step; without it, all.")] = None,
+    folder: Annotated[Path | None, typer.Option(help="Where the script is.")] = None,
+    hint: Annotated[bool, typer.Option("--hint", help="Show hints for what is not met.")] = False,
+    as_json: AsJson = False,
+    junit: Annotated[Path | None, typer.Option(help="Write JUnit XML to this file.")] = None,
+) -> None:
+    """Run an exercise on real ranks and judge what it does. Exit status 0: everything is met."""
+    verdict = check_exercise(name, step_number(step), folder=folder, hint=hint)
+    if as_json:
+        print(json.dumps(verdict.to_dict(), indent=2))
+    else:
+        verdict.print(console())
+    if junit is not None:
+        verdict.write_junit(junit)
+    if verdict.not_remembered:
+        raise NotRemembered(verdict.not_remembered)
+    raise typer.Exit(0 if verdict.passed else 1)
+
+
+@app.command()
+def hint(name: Name, step: Annotated[str, typer.Argument(help="The step's number.")]) -> None:
+    """Give a hint for one step."""
+    found = find_exercise(name).step(step)
+    print(f"{found.title}: {found.hint}")
+
+
+@app.command()
+def solution(name: Name, step: Annotated[str, typer.Argument(help="The step's number.")]) -> None:
+    """Show how the solution does one step."""
+    exercise = find_exercise(name)
+    code = solution_of_step(exercise, exercise.step(step).number)
+    console().print(Syntax(code, "python", background_color="default"))
+
+
+@app.command()
+def reset(name: Name) -> None:
+    """Put an exercise's script back as it came; your own is copied first."""
+    exercise = find_exercise(name)
+    copy = reset_exercise(exercise)
+    print(f"source_code/{exercise.name}.py is as it came.")
+    if copy is not None:
+        print(f"Your version: {copy}")
+
+
+@app.command()
+def progress(as_json: AsJson = False) -> None:
+    """Show which steps were met at the last check."""
+    rows = all_progress()
+    if as_json:
+        print(json.dumps(rows, indent=2))
+    else:
+        console().print(progress_table(rows))
+
+
+@app.command()
+def doctor(as_json: AsJson = False) -> None:
+    """Examine this machine: what it has, and whether two ranks can talk over Gloo and MPI."""
+    diagnosis = examine()
+    if as_json:
+        print(json.dumps(diagnosis.to_dict(), indent=2))
+    else:
+        diagnosis.print(console())
+    raise typer.Exit(0 if diagnosis.healthy else 1)
+
+
+def main() -> None:
+    """Run the command; a mistake of the user's ends in one clear line, not in a traceback."""
+    try:
+        app()
+    except BadInput as error:
+        print(f"error: {error}", file=sys.stderr)
+        sys.exit(2)
+    except (OSError, NotRemembered) as error:
+        print(f"error: {error}", file=sys.stderr)
+        sys.exit(1)
+    except BrokenPipeError:
+        os._exit(1)

@@ -1,4 +1,4 @@
-"""Command lines: the script's own from Python arguments, and the launcher's that anyone can type."""
+"""Command lines: the script's own, and the launcher's that anyone can type."""
 
 import os
 import shlex

@@ -4,6 +4,11 @@ import os
 import sys
 from pathlib import Path
 
+# Tells a rank what to record of its communication: "horovod" or "mpi4py".
+OBSERVE_VARIABLE = "HVDCOURSE_OBSERVE"
+# An option of Linux's prctl: the signal that a process gets when its parent ends.
+PR_SET_PDEATHSIG = 1
+
 
 def prepare_environment() -> None:
     """Set what Open MPI and TensorFlow read from the environment, unless the user has set it.

@@ -38,7 +38,7 @@ class ObservedRank:
         return values
 
     def found(self, name: str) -> Any:
-        """Return the value that the rank reported last under this name. Raises Unmet without one."""
+        """Return the last value reported under this name. Raises Unmet without one."""
         return self.all_found(name)[-1]
 
     def communicated(self, before: str, kind: str = "collective") -> list[list[dict[str, Any]]]:

@@ -33,7 +33,9 @@ class Step:
 
     def __post_init__(self) -> None:
         if not (self.title.strip() and self.hint.strip() and callable(self.check)):
-            raise ValueError(f"step {self.number} ({self.title!r}) needs a title, a hint and a check")
+            raise ValueError(
+                f"step {self.number} ({self.title!r}) needs a title, a hint and a check"
+            )
 
 
 @dataclass(frozen=True)

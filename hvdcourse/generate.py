@@ -126,3 +126,14 @@ def generate(solutions: Path, source_code: Path) -> list[Path]:
                 path.write_text(text)
                 written.append(path)
     return written
+
+
+def main() -> None:
+    """Make all generated files anew: ``python -m hvdcourse.generate``."""
+    project = Path(__file__).resolve().parent.parent
+    for path in generate(project / "solutions", project / "source_code"):
+        print(f"wrote {path.relative_to(project)}")
+
+
+if __name__ == "__main__":
+    main()

@@ -150,8 +150,8 @@ def run(
     if backend not in BACKENDS:
         raise BadInput(f"backend must be one of {', '.join(BACKENDS)}; got {backend!r}")
     job = {
-        "script": str(find_script(script, folder)),
         "np": checked_np(np),
+        "script": str(find_script(script, folder)),
         "backend": backend,
         "timeout": checked_limit(timeout, "timeout"),
         "standstill": checked_limit(standstill, "standstill"),

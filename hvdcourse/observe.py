@@ -44,7 +44,9 @@ def observe_horovod(record: Callable[[str, str, int], None]) -> None:
     from horovod.tensorflow import mpi_ops
 
     for operation, name in _HOROVOD_OPERATIONS.items():
-        setattr(mpi_ops.MPI_LIB, operation, recorded(getattr(mpi_ops.MPI_LIB, operation), name, record))
+        setattr(
+            mpi_ops.MPI_LIB, operation, recorded(getattr(mpi_ops.MPI_LIB, operation), name, record)
+        )
 
 
 def recorded(
@@ -77,7 +79,9 @@ def observe_mpi4py(record: Callable[[str, str, int], None]) -> None:
 
     def sends(method: str, as_object: bool) -> Callable[..., Any]:
         def call(self: Any, data: Any, *arguments: Any, **options: Any) -> Any:
-            size = len(MPI.pickle.dumps(data)) if as_object else MPI.memory(plain_buffer(data)).nbytes
+            size = (
+                len(MPI.pickle.dumps(data)) if as_object else MPI.memory(plain_buffer(data)).nbytes
+            )
             record("message", method, size)
             return getattr(MPI.Intracomm, method)(self, data, *arguments, **options)
 

@@ -15,11 +15,10 @@ import traceback
 from pathlib import Path
 from types import TracebackType
 
+from hvdcourse.environment import OBSERVE_VARIABLE, PR_SET_PDEATHSIG
 from hvdcourse.place import Place, split_cores
 from hvdcourse.run_folder import RunFolder
 
-PR_SET_PDEATHSIG = 1
-OBSERVE_VARIABLE = "HVDCOURSE_OBSERVE"
 # A failed rank stays this long, so that the supervisor can ask the others where they wait.
 LINGER_SECONDS = 0.3
 

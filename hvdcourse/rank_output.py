@@ -19,6 +19,7 @@ class OutputReader:
         os.set_blocking(pipe.fileno(), False)
 
     def fileno(self) -> int:
+        """Return the pipe's file descriptor, by which a selector watches it."""
         return self.pipe.fileno()
 
     def read(self) -> list[dict[str, str | int | None]]:

@@ -7,8 +7,7 @@ import subprocess
 import sys
 from typing import Any
 
-from hvdcourse.environment import tool
-from hvdcourse.rank_main import PR_SET_PDEATHSIG
+from hvdcourse.environment import PR_SET_PDEATHSIG, tool
 from hvdcourse.run_folder import VARIABLE
 
 _PIPES = {
@@ -83,7 +82,7 @@ def start_mpi_ranks(job: dict[str, Any]) -> dict[int | None, subprocess.Popen]:
         **rank_environment(job),
         "HOROVOD_CONTROLLER": "mpi",
         "HOROVOD_CPU_OPERATIONS": "mpi",
-        # MPI polls: waiting ranks look busy. Horovod's own stall check, silent over Gloo, finds them.
+        # MPI polls, so that waiting ranks look busy. Horovod's own stall check finds them.
         "HOROVOD_STALL_CHECK_TIME_SECONDS": str(max(1, int(job["standstill"] / 2))),
         "HOROVOD_STALL_SHUTDOWN_TIME_SECONDS": str(max(2, int(job["standstill"]))),
     }

@@ -10,7 +10,9 @@ from hvdcourse.stacks import Position, position_from_stack_file, position_from_t
 
 # A rank that fails with one of these was told of another rank's failure.
 _CONSEQUENCES = ("HorovodInternalError", "has been shut down", "Connection closed by peer")
-_KILLED_UNDER_MPIRUN = re.compile(r"process rank (\d+) with PID \d+ on node .* exited on signal (\d+)")
+_KILLED_UNDER_MPIRUN = re.compile(
+    r"process rank (\d+) with PID \d+ on node .* exited on signal (\d+)"
+)
 _STATUS_OF_REASON = {"time limit": 124, "standstill": 124, "interrupted": 130}
 
 
@@ -111,7 +113,8 @@ class RunResult:
             parts.append(f"The run reached its time limit of {self.timeout:g} s and was ended.")
         elif self.reason == "standstill":
             parts.append(
-                f"The run was ended: no rank computed or printed anything for {self.standstill:g} s."
+                f"The run was ended: no rank computed or printed anything "
+                f"for {self.standstill:g} s."
             )
         elif first is None:
             parts.append(f"The run did not end well: {self.reason}.")

@@ -25,7 +25,9 @@ _COLLECTIVES = {
     "init": "hvd.init()",
     "shutdown": "hvd.shutdown()",
 }
-_POINT_TO_POINT = re.compile(r"\.(Send|Ssend|Recv|Sendrecv|send|recv|sendrecv|[Ww]ait|[Bb]arrier)\(")
+_POINT_TO_POINT = re.compile(
+    r"\.(Send|Ssend|Recv|Sendrecv|send|recv|sendrecv|[Ww]ait|[Bb]arrier)\("
+)
 
 
 @dataclass(frozen=True)

@@ -13,12 +13,13 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from typing import Any
 
 import psutil
 
-from hvdcourse.ranks import start_gloo_ranks, start_mpi_ranks
 from hvdcourse.rank_output import OutputReader
+from hvdcourse.ranks import start_gloo_ranks, start_mpi_ranks
 from hvdcourse.run_folder import RunFolder
 
 PR_SET_CHILD_SUBREAPER = 36
@@ -33,10 +34,8 @@ CPU_WINDOW_SECONDS = 2.0
 
 def emit(event: str, **fields: Any) -> None:
     """Print one event; a reader that has gone away is noticed on stdin instead."""
-    try:
+    with suppress(BrokenPipeError):
         print(json.dumps({"event": event, **fields}), flush=True)
-    except BrokenPipeError:
-        pass
 
 
 class Supervisor:
@@ -117,6 +116,7 @@ class Supervisor:
                 emit("exit", rank=rank, status=process.returncode, by_launcher=by_launcher)
 
     def some_rank_failed(self) -> bool:
+        """Tell whether a process or a rank has ended badly."""
         if any(self.statuses.values()):
             return True
         ended = (self.folder.read_state(rank, "ended") for rank in range(self.job["np"]))
@@ -135,6 +135,7 @@ class Supervisor:
 
     @staticmethod
     def cpu_seconds(process: psutil.Process) -> float:
+        """Return the processor time of a process so far; 0 for one that has gone."""
         try:
             times = process.cpu_times()
         except psutil.Error:
@@ -179,10 +180,9 @@ class Supervisor:
 
     @staticmethod
     def send(process: psutil.Process, number: int) -> None:
-        try:
+        """Send a signal to a process, unless it has gone."""
+        with suppress(psutil.Error):
             process.send_signal(number)
-        except psutil.Error:
-            pass
 
 
 def main() -> None:

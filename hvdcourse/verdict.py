@@ -11,6 +11,10 @@ from rich.table import Table
 from rich.text import Text
 
 
+class NotRemembered(RuntimeError):
+    """The verdict stands, but could not be written to the learner's progress."""
+
+
 @dataclass(frozen=True)
 class StepVerdict:
     """The verdict on one step: ``expected`` and ``seen`` are empty where it passed."""
@@ -33,6 +37,7 @@ class ExerciseVerdict:
     failure: str | None
     seconds: float
     show_hints: bool = False
+    not_remembered: str = ""
 
     @property
     def passed(self) -> bool:
@@ -49,6 +54,8 @@ class ExerciseVerdict:
         """One line: how many steps are met, and what to do next."""
         met = sum(step.passed for step in self.steps)
         line = f"{self.exercise}: {met} of {len(self.steps)} steps met"
+        if self.not_remembered:
+            line = f"{line} ({self.not_remembered})"
         if self.failure:
             return f"{line}; first make the script run to its end"
         if self.first_unmet and not self.show_hints:
@@ -62,7 +69,7 @@ class ExerciseVerdict:
         for step in data["steps"]:
             if not self.show_hints:
                 del step["hint"]
-        del data["show_hints"]
+        del data["show_hints"], data["not_remembered"]
         return data
 
     def rows(self) -> list[tuple[StepVerdict, str]]:

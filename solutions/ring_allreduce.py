@@ -27,7 +27,7 @@ def chunk_bounds(length, size):
     #: bounds = [(0, length)] + [(length, length)] * (size - 1)
     # Rounding k * length / size down spreads what does not divide over the whole vector.
     cuts = [k * length // size for k in range(size + 1)]
-    bounds = list(zip(cuts[:-1], cuts[1:], strict=True))
+    bounds = [(cuts[k], cuts[k + 1]) for k in range(size)]
     # End of step 1.
     return bounds
 

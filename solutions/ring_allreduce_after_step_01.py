@@ -26,7 +26,7 @@ def chunk_bounds(length, size):
     # lengths differ by 1 at most. A chunk may be empty, as (7, 7) is.
     # Rounding k * length / size down spreads what does not divide over the whole vector.
     cuts = [k * length // size for k in range(size + 1)]
-    bounds = list(zip(cuts[:-1], cuts[1:], strict=True))
+    bounds = [(cuts[k], cuts[k + 1]) for k in range(size)]
     return bounds
 
 

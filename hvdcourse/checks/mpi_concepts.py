@@ -1,4 +1,4 @@
-"""What each step of ``mpi_concepts.py`` must make true, judged by what the ranks report and send."""
+"""What each step of ``mpi_concepts.py`` must make true, judged by what the ranks report."""
 
 import random
 import tempfile
@@ -12,7 +12,7 @@ from hvdcourse.evidence import ObservedRun, demand
 
 
 def arguments() -> dict[str, Any]:
-    """Return the script's arguments for one check: an odd number of images, so that shares differ."""
+    """Return arguments for one check: an odd number of images, so that the shares differ."""
     folder = tempfile.mkdtemp(prefix="hvdcourse-check-")
     return {
         "images": random.randrange(41, 90, 2),
@@ -71,7 +71,9 @@ def check_mean(run: ObservedRun) -> None:
         f"a mean brightness of {np.mean(mean):.6f}, {'after' if spoke else 'without'} a collective"
         for mean, spoke in zip(means, talked, strict=True)
     ]
-    wanted = f"every rank gets the mean over all ranks' images ({expected.mean():.6f}) by a collective"
+    wanted = (
+        f"every rank gets the mean over all ranks' images ({expected.mean():.6f}) by a collective"
+    )
     demand(wanted, met, seen)
 
 
@@ -102,7 +104,7 @@ def check_reducescatter(run: ObservedRun) -> None:
     met = [close(one, part) for one, part in zip(mine, parts, strict=True)]
     seen = [f"{len(one)} pixels with a sum of {np.sum(one):.3f}" for one in mine]
     sums = ", ".join(f"{part.sum():.3f}" for part in parts)
-    demand(f"each rank holds its {64 // run.np} pixels summed over all ranks ({sums})", met, seen)
+    demand(f"each rank holds its {64 // run.np} pixels summed over the ranks ({sums})", met, seen)
 
 
 def check_one_writer(run: ObservedRun) -> None:
@@ -118,15 +120,15 @@ STEPS = (
     (
         1,
         "Every process knows its place",
-        "Three things: import horovod.tensorflow as hvd, call hvd.init() once, then ask hvd.rank(), "
-        "hvd.size() and hvd.local_rank().",
+        "Three things: import horovod.tensorflow as hvd, call hvd.init() once, then ask "
+        "hvd.rank(), hvd.size() and hvd.local_rank().",
         check_place,
     ),
     (
         2,
         "The images are shared out",
-        "np.arange takes a start, an end and a stride. Which start and stride give every rank other "
-        "numbers, and all ranks together all numbers?",
+        "np.arange takes a start, an end and a stride. Which start and stride give every rank "
+        "other numbers, and all ranks together all numbers?",
         check_share,
     ),
     (
@@ -166,8 +168,9 @@ STEPS = (
     (
         8,
         "One rank writes, all wait for it",
-        "Write under `if rank == 0:`. Then let ALL ranks, not only rank 0, pass a barrier. Horovod's "
-        "TensorFlow side has no barrier of its own; an allreduce of a single number is one.",
+        "Write under `if rank == 0:`. Then let ALL ranks, not only rank 0, pass a barrier. "
+        "Horovod's TensorFlow side has no barrier of its own; an allreduce of a single number is "
+        "one.",
         check_one_writer,
     ),
 )

@@ -1,4 +1,4 @@
-"""What each step of ``ring_allreduce.py`` must make true, for several numbers of ranks and lengths."""
+"""What each step of ``ring_allreduce.py`` must make true, on several numbers of ranks."""
 
 import random
 from collections.abc import Iterator
@@ -53,23 +53,31 @@ def check_bounds(run: ObservedRun) -> None:
             joined = np.array_equal(mine[1:, 0], mine[:-1, 1])
             even = sizes.min() >= 0 and sizes.max() - sizes.min() <= 1
             met.append(len(mine) == run.np and covers and joined and even)
-        wanted = f"{run.np} chunks cover 0 to {length} without gaps, and differ by 1 at most in length"
+        wanted = (
+            f"{run.np} chunks cover 0 to {length} without gaps, and differ by 1 at most in length"
+        )
         demand(wanted, met, [mine.tolist() for mine in bounds])
 
 
 def check_exchange(run: ObservedRun) -> None:
     outgoing, incoming = run.found("outgoing"), run.found("incoming")
     met = [incoming[rank] == outgoing[rank - 1] for rank in range(run.np)]
-    seen = [f"sent {out[:3]}…, received {came[:3]}…" for out, came in zip(outgoing, incoming, strict=True)]
+    seen = [
+        f"sent {out[:3]}…, received {came[:3]}…"
+        for out, came in zip(outgoing, incoming, strict=True)
+    ]
     demand("every rank receives what the rank before it has sent", met, seen)
 
 
 def finished(length: int, vectors: list, bounds: np.ndarray, scattered: list) -> np.ndarray:
-    """Return, for each rank and each chunk, whether the rank holds the finished sum of the chunk."""
+    """Return, by rank and chunk, whether the rank holds the finished sum of the chunk."""
     total, chunk = np.sum(vectors, axis=0), chunk_of_each_place(bounds, length)
     size = len(scattered)
     return np.array(
-        [[np.array_equal(mine[chunk == k], total[chunk == k]) for k in range(size)] for mine in scattered]
+        [
+            [np.array_equal(mine[chunk == k], total[chunk == k]) for k in range(size)]
+            for mine in scattered
+        ]
     )
 
 
@@ -77,14 +85,16 @@ def check_scatter_reduce(run: ObservedRun) -> None:
     for length, (vectors, bounds, scattered) in by_length(run, "vector", "bounds", "scattered"):
         holds = finished(length, vectors, bounds[0], scattered)
         met = [holds[rank, (rank + 1) % run.np] for rank in range(run.np)]
-        seen = [f"holds the finished sums of chunks {np.flatnonzero(mine).tolist()}" for mine in holds]
+        seen = [
+            f"holds the finished sums of chunks {np.flatnonzero(mine).tolist()}" for mine in holds
+        ]
         demand(f"for length {length}, rank r holds the sum of chunk r + 1", met, seen)
     check_traffic(run, "scattered")
 
 
 def check_allgather(run: ObservedRun) -> None:
-    names = ("vector", "bounds", "scattered", "reduced")
-    for length, (vectors, bounds, scattered, reduced) in by_length(run, *names):
+    names = ("bounds", "scattered", "reduced")
+    for length, (bounds, scattered, reduced) in by_length(run, *names):
         chunk = chunk_of_each_place(bounds[0], length)
         # What rank k - 1 held as chunk k must reach everyone, whether or not step 3 is done.
         owner = (chunk - 1) % run.np
@@ -109,7 +119,9 @@ def check_traffic(run: ObservedRun, report: str) -> None:
             f"sent {number} bytes in {len(mine)} messages, and called {len(used)} collectives"
             for number, mine, used in zip(sent, messages, collectives, strict=True)
         ]
-        wanted = f"for length {length}, each rank sends at most {limit} bytes, to its neighbour alone"
+        wanted = (
+            f"for length {length}, each rank sends at most {limit} bytes, to its neighbour alone"
+        )
         demand(wanted, met, seen)
 
 

@@ -1,12 +1,14 @@
 """Check an exercise: run the learner's script on real ranks and judge what it does."""
 
 import time
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
+from hvdcourse.environment import OBSERVE_VARIABLE
 from hvdcourse.evidence import ObservedRun, Unmet
+from hvdcourse.exercises import SOURCE_CODE, Exercise, Step, find_exercise
 from hvdcourse.launch import run
-from hvdcourse.rank_main import OBSERVE_VARIABLE
+from hvdcourse.progress import remember
 from hvdcourse.result import RunResult
 from hvdcourse.verdict import ExerciseVerdict, StepVerdict
 
@@ -25,15 +27,13 @@ def check(
     Raises:
         BadInput: no such exercise, step or script, or a syntax error in the script.
     """
-    from hvdcourse.exercises import SOURCE_CODE, find_exercise
-
     exercise = find_exercise(name)
     steps = [exercise.step(step)] if step is not None else list(exercise.steps)
     folder = Path(folder) if folder is not None else SOURCE_CODE
     started = time.monotonic()
     runs, failure = observe_runs(exercise, folder)
     verdicts = [judge(one, runs, failure) for one in steps]
-    return ExerciseVerdict(
+    verdict = ExerciseVerdict(
         exercise=exercise.name,
         script=str(folder / f"{exercise.name}.py"),
         steps=verdicts,
@@ -41,9 +41,16 @@ def check(
         seconds=time.monotonic() - started,
         show_hints=hint,
     )
+    if folder.resolve() != SOURCE_CODE:
+        return verdict
+    try:
+        remember(verdict)
+    except OSError as error:
+        return replace(verdict, not_remembered=f"progress was not kept: {error}")
+    return verdict
 
 
-def observe_runs(exercise: Any, folder: Path) -> tuple[list[ObservedRun], str | None]:
+def observe_runs(exercise: Exercise, folder: Path) -> tuple[list[ObservedRun], str | None]:
     """Run every trial of the exercise; stop at the first run that does not end well.
 
     Returns the observed runs, and in words what went wrong, or None.
@@ -68,7 +75,7 @@ def observe_runs(exercise: Any, folder: Path) -> tuple[list[ObservedRun], str | 
     return runs, None
 
 
-def judge(step: Any, runs: list[ObservedRun], failure: str | None) -> StepVerdict:
+def judge(step: Step, runs: list[ObservedRun], failure: str | None) -> StepVerdict:
     """Judge one step by what was observed. A run that did not end well never passes."""
     expected, seen = "", []
     if failure is not None:

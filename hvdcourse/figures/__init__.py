@@ -1,0 +1,36 @@
+"""The figures of the lessons, drawn by code: ``python -m hvdcourse.figures`` writes ``images/``."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+from hvdcourse.figures import collectives, parallelism, places, ring
+from hvdcourse.figures.drawing import Canvas
+
+IMAGES = Path(__file__).resolve().parents[2] / "images"
+
+FIGURES: dict[str, Callable[[], Canvas]] = {
+    "01_places": places.draw_places,
+    "01_allreduce": collectives.draw_allreduce,
+    "01_allgather": collectives.draw_allgather,
+    "01_broadcast": collectives.draw_broadcast,
+    "01_alltoall": collectives.draw_alltoall,
+    "01_reducescatter": collectives.draw_reducescatter,
+    "01_barrier": collectives.draw_barrier,
+    "01_data_and_model_parallel": parallelism.draw_data_and_model_parallel,
+    "01_synchronous_asynchronous": parallelism.draw_synchronous_asynchronous,
+    "01_parameter_server_and_ring": ring.draw_parameter_server_and_ring,
+    "01_ring_allreduce_steps": ring.draw_ring_allreduce_steps,
+}
+
+
+def write_figures(folder: Path = IMAGES) -> list[Path]:
+    """Draw every figure, write it as SVG into the folder, and return the files.
+
+    The same versions of matplotlib and of this package give the same bytes.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    files = []
+    for name, draw in FIGURES.items():
+        files.append(folder / f"{name}.svg")
+        draw().save(files[-1])
+    return files

@@ -1,0 +1,45 @@
+"""The learner's own files: put one back as it was, and look at a step's solution."""
+
+import shutil
+from datetime import datetime
+from pathlib import Path
+
+from hvdcourse.exercises import SOLUTIONS, SOURCE_CODE, Exercise
+from hvdcourse.generate import Block, parse, render
+from hvdcourse.progress import state_folder
+
+
+def reset(exercise: Exercise) -> Path | None:
+    """Put an exercise's script back as it came, and return the dated copy of the learner's.
+
+    Returns None where there was no script to copy.
+
+    Raises:
+        OSError: the copy or the script cannot be written; the script is then untouched.
+    """
+    script = SOURCE_CODE / f"{exercise.name}.py"
+    fresh = render(solution_parts(exercise), set())
+    copy = None
+    if script.exists():
+        stamp = datetime.now().strftime("%Y-%m-%d_%H-%M-%S_%f")
+        copy = state_folder() / f"{exercise.name}_{stamp}.py"
+        shutil.copy2(script, copy)
+    temporary = script.with_suffix(".partial")
+    try:
+        temporary.write_text(fresh)
+        temporary.replace(script)
+    finally:
+        temporary.unlink(missing_ok=True)
+    return copy
+
+
+def solution_parts(exercise: Exercise) -> list[str | Block]:
+    """Return the exercise's solution, split into plain lines and steps."""
+    path = SOLUTIONS / f"{exercise.name}.py"
+    return parse(path.read_text(), path.name)
+
+
+def solution_of_step(exercise: Exercise, number: int) -> str:
+    """Return the lines that the solution has in the blocks of one step."""
+    blocks = (part for part in solution_parts(exercise) if isinstance(part, Block))
+    return "\n\n".join("\n".join(b.render(solved=True)) for b in blocks if b.step == number)
