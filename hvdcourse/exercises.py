@@ -40,13 +40,16 @@ class Step:
 
 @dataclass(frozen=True)
 class Exercise:
-    """A script with steps. ``timeout`` and ``standstill`` are seconds for each run of a check."""
+    """A script with steps. ``timeout`` and ``standstill`` are seconds for each run of a check.
+
+    ``trials`` gets a folder for the files that the runs of one check write.
+    """
 
     name: str
     notebook: str
     backend: str
     observe: str
-    trials: Callable[[], list[Trial]]
+    trials: Callable[[Path], list[Trial]]
     steps: tuple[Step, ...]
     timeout: float = 60
     standstill: float = 8
@@ -70,7 +73,7 @@ EXERCISES = (
         notebook="01_mpi_concepts",
         backend="gloo",
         observe="horovod",
-        trials=lambda: [Trial(2, mpi_concepts.arguments())],
+        trials=lambda folder: [Trial(2, mpi_concepts.arguments(folder))],
         steps=tuple(Step(*row) for row in mpi_concepts.STEPS),
     ),
     Exercise(
@@ -78,7 +81,7 @@ EXERCISES = (
         notebook="01_mpi_concepts",
         backend="mpi",
         observe="mpi4py",
-        trials=lambda: [Trial(np, ring_allreduce.arguments()) for np in (2, 3, 5)],
+        trials=lambda _: [Trial(np, ring_allreduce.arguments()) for np in (2, 3, 5)],
         steps=tuple(Step(*row) for row in ring_allreduce.STEPS),
         timeout=12,
     ),

@@ -30,6 +30,16 @@ def die_with_parent() -> None:
         os._exit(1)
 
 
+def print_into_pipes(folder: RunFolder, rank: int) -> None:
+    """Send what this process prints into the pipes that the supervisor reads, if it made any."""
+    for stream in ("stdout", "stderr"):
+        path = folder.pipe(rank, stream)
+        if path.exists():
+            pipe = os.open(path, os.O_WRONLY)
+            os.dup2(pipe, getattr(sys, stream).fileno())
+            os.close(pipe)
+
+
 def from_the_script(error: BaseException, script: str) -> TracebackType | None:
     """Return the error's traceback from the script's own first frame on."""
     step = error.__traceback__
@@ -63,6 +73,7 @@ def main() -> None:
     if folder is None:
         sys.exit("rank_main is started by `hvdcourse run`; to start a script alone: python SCRIPT")
     die_with_parent()
+    print_into_pipes(folder, place.rank)
     stack_file = folder.stack_file(place.rank).open("w")
     faulthandler.register(signal.SIGUSR1, file=stack_file, all_threads=False)
     cores = split_cores(place.local_rank, place.local_size)

@@ -8,8 +8,13 @@ import sys
 from typing import Any
 
 from hvdcourse.environment import PR_SET_PDEATHSIG, tool
-from hvdcourse.run_folder import VARIABLE
+from hvdcourse.rank_output import OutputReader
+from hvdcourse.run_folder import VARIABLE, RunFolder
 
+# By rank; mpirun, which stands for all ranks, has the key None.
+Processes = dict[int | None, subprocess.Popen]
+
+_STREAMS = ("stdout", "stderr")
 _PIPES = {
     "stdin": subprocess.DEVNULL,
     "stdout": subprocess.PIPE,
@@ -28,7 +33,12 @@ def rank_environment(job: dict[str, Any]) -> dict[str, str]:
     return {**os.environ, **mine, **job["environment"]}
 
 
-def start_gloo_ranks(job: dict[str, Any]) -> dict[int | None, subprocess.Popen]:
+def readers_of(process: subprocess.Popen, rank: int | None) -> list[OutputReader]:
+    """Return readers of what a process prints."""
+    return [OutputReader(getattr(process, stream), rank, stream) for stream in _STREAMS]
+
+
+def start_gloo_ranks(job: dict[str, Any]) -> tuple[Processes, list[OutputReader]]:
     """Start every rank with the variables that ``horovodrun --gloo`` would give it.
 
     The ranks meet at Horovod's own rendezvous server, which lives in this process.
@@ -49,12 +59,14 @@ def start_gloo_ranks(job: dict[str, Any]) -> dict[int | None, subprocess.Popen]:
         "HOROVOD_GLOO_IFACE": "lo",
     }
     environment = {**rank_environment(job), **shared}
-    return {
+    processes: Processes = {
         slot.rank: subprocess.Popen(
             rank_command(job), env={**environment, **create_slot_env_vars(slot)}, **_PIPES
         )
         for slot in slots
     }
+    readers = [one for rank, process in processes.items() for one in readers_of(process, rank)]
+    return processes, readers
 
 
 def mpirun_command(np: int) -> list[str]:
@@ -65,15 +77,26 @@ def mpirun_command(np: int) -> list[str]:
     """
     return [
         tool("mpirun"),
-        *("--allow-run-as-root", "--oversubscribe", "--bind-to", "none", "--tag-output"),
+        *("--allow-run-as-root", "--oversubscribe", "--bind-to", "none"),
         *("--mca", "pml", "ob1", "--mca", "btl", "self,vader,tcp"),
         *("--mca", "btl_tcp_if_include", "lo", "--mca", "oob_tcp_if_include", "lo"),
         *("-np", str(np)),
     ]
 
 
-def start_mpi_ranks(job: dict[str, Any]) -> dict[int | None, subprocess.Popen]:
-    """Start mpirun; the one process stands for all ranks, hence the key None."""
+def open_pipe(folder: RunFolder, rank: int, stream: str) -> OutputReader:
+    """Make the pipe that a rank prints into, and return its reader.
+
+    What goes through mpirun instead loses its lines: two ranks' parts of lines get mixed.
+    """
+    path = folder.pipe(rank, stream)
+    os.mkfifo(path)
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+    return OutputReader(os.fdopen(descriptor, "rb", buffering=0), rank, stream)
+
+
+def start_mpi_ranks(job: dict[str, Any]) -> tuple[Processes, list[OutputReader]]:
+    """Start mpirun, which starts the ranks."""
 
     def end_with_supervisor() -> None:
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
@@ -86,6 +109,8 @@ def start_mpi_ranks(job: dict[str, Any]) -> dict[int | None, subprocess.Popen]:
         "HOROVOD_STALL_CHECK_TIME_SECONDS": str(max(1, int(job["standstill"] / 2))),
         "HOROVOD_STALL_SHUTDOWN_TIME_SECONDS": str(max(2, int(job["standstill"]))),
     }
+    folder = RunFolder(job["folder"])
+    readers = [open_pipe(folder, rank, name) for rank in range(job["np"]) for name in _STREAMS]
     command = mpirun_command(job["np"]) + rank_command(job)
     process = subprocess.Popen(command, env=environment, preexec_fn=end_with_supervisor, **_PIPES)
-    return {None: process}
+    return {None: process}, [*readers, *readers_of(process, None)]

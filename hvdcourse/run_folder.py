@@ -27,6 +27,10 @@ class RunFolder:
         """Where a rank writes its call stack when the supervisor asks for it."""
         return self.path / f"stack_{rank}.txt"
 
+    def pipe(self, rank: int, stream: str) -> Path:
+        """Where a rank prints to that mpirun has started; over Gloo there is no such file."""
+        return self.path / f"{stream}_{rank}.pipe"
+
     def write_state(self, rank: int, name: str, **fields: Any) -> None:
         """Write the record ``name`` (``started`` or ``ended``) of a rank, whole or not at all."""
         target = self.path / f"{name}_{rank}.json"

@@ -9,8 +9,8 @@ import ctypes
 import json
 import os
 import selectors
+import shutil
 import signal
-import subprocess
 import sys
 import time
 from contextlib import suppress
@@ -18,7 +18,6 @@ from typing import Any
 
 import psutil
 
-from hvdcourse.rank_output import OutputReader
 from hvdcourse.ranks import start_gloo_ranks, start_mpi_ranks
 from hvdcourse.run_folder import RunFolder
 
@@ -50,13 +49,11 @@ class Supervisor:
         self.idle_since = self.last_cpu_check = time.monotonic()
         self.last_cpu_seconds = 0.0
         start = start_gloo_ranks if job["backend"] == "gloo" else start_mpi_ranks
-        self.processes: dict[int | None, subprocess.Popen] = start(job)
+        self.processes, readers = start(job)
         self.statuses: dict[int | None, int] = {}
         self.metrics_seen = 0
-        for rank, process in self.processes.items():
-            for stream in ("stdout", "stderr"):
-                reader = OutputReader(getattr(process, stream), rank, stream)
-                self.selector.register(reader, selectors.EVENT_READ, reader)
+        for reader in readers:
+            self.selector.register(reader, selectors.EVENT_READ, reader)
         os.set_blocking(sys.stdin.fileno(), False)
         self.selector.register(sys.stdin, selectors.EVENT_READ, None)
 
@@ -160,6 +157,8 @@ class Supervisor:
 
     def end_everything(self) -> None:
         """End all processes of the run, politely and then surely, and emit the last of it."""
+        # At its end stdin is always ready, and would keep the ranks' last output from being read.
+        self.selector.unregister(sys.stdin)
         if self.reason in ("time limit", "standstill", "interrupted"):
             self.ask_for_stacks()
             time.sleep(0.3)
@@ -192,6 +191,9 @@ def main() -> None:
     job = json.loads(sys.stdin.buffer.raw.readline())
     supervisor = Supervisor(job)
     supervisor.follow()
+    if supervisor.reason == "interrupted":
+        # Nobody is left who would read the records, or remove them.
+        shutil.rmtree(job["folder"], ignore_errors=True)
 
 
 if __name__ == "__main__":

@@ -11,6 +11,10 @@ from rich.table import Table
 from rich.text import Text
 
 
+# Stands in the HTML of a verdict that is not passed, for programs that read a notebook.
+UNMET_MARK = "data-verdict='not met'"
+
+
 class NotRemembered(RuntimeError):
     """The verdict stands, but could not be written to the learner's progress."""
 
@@ -102,14 +106,15 @@ class ExerciseVerdict:
         cell = "<td style='text-align:left;vertical-align:top'>"
         body = ""
         for step, text in self.rows():
-            mark = ("#1a7f37", "met") if step.passed else ("#b42318", "not yet")
+            colour, word = ("#1a7f37", "met") if step.passed else ("#b42318", "not yet")
             said = f"<pre style='margin:0'>{html.escape(text)}</pre>" if text else ""
             body += (
-                f"<tr>{cell}{step.number}</td>{cell}<b style='color:{mark[0]}'>{mark[1]}</b></td>"
+                f"<tr>{cell}{step.number}</td>{cell}<b style='color:{colour}'>{word}</b></td>"
                 f"{cell}<b>{html.escape(step.title)}</b>{said}</td></tr>"
             )
         head = f"<tr>{cell}step</td>{cell}</td>{cell}what must be true</td></tr>"
-        return f"<table>{head}{body}</table><p>{html.escape(self.summary)}</p>"
+        mark = "" if self.passed else f" {UNMET_MARK}"
+        return f"<table{mark}>{head}{body}</table><p>{html.escape(self.summary)}</p>"
 
     def write_junit(self, path: Path) -> None:
         """Write the verdict as JUnit XML, one test case a step."""

@@ -1,0 +1,67 @@
+# `make lab` to learn, `make test` to prove that it works. The rest is for those who change the course.
+SHELL := /bin/sh
+BIN := .venv/bin
+# What the Open MPI wheel and TensorFlow read; a terminal in JupyterLab inherits it.
+export PATH := $(CURDIR)/$(BIN):$(PATH)
+export OPAL_PREFIX := $(CURDIR)/.venv
+unexport VIRTUAL_ENV
+PYTHON_FILES := hvdcourse source_code solutions tests
+AS_ROOT := $(if $(filter 0,$(shell id -u)),--allow-root)
+
+.DEFAULT_GOAL := help
+.PHONY: help lab test course setup clean lint format exercises figures notebooks browser-test
+
+help:
+	@echo "make lab           set everything up and open the course in JupyterLab"
+	@echo "make test          set everything up and prove that it works"
+	@echo "make course        run every notebook, solved; results in build/course/"
+	@echo "make setup         set everything up: .venv with the locked packages"
+	@echo "make clean         remove .venv, .uv and build; your work and progress stay"
+	@echo "make lint          check the format of code and notebooks"
+	@echo "make format        put code and notebooks into that format"
+	@echo "make exercises     make source_code/ and the after_step files from solutions/"
+	@echo "make figures       draw the figures in images/ anew"
+	@echo "make notebooks     run every notebook, solved, and store its outputs in place"
+	@echo "make browser-test  run the first lesson in JupyterLab in a real browser"
+
+lab: setup
+	jupyter lab --ip=localhost --notebook-dir=. $(AS_ROOT) $(LAB_ARGUMENTS) notebooks/00_start_here.ipynb
+
+test: setup lint
+	python -m pytest --cov=hvdcourse --cov-report=term-missing:skip-covered $(TEST_ARGUMENTS)
+
+course: setup
+	python -m hvdcourse.course build/course
+
+setup:
+	@tools/setup.sh
+
+clean:
+	rm -rf .venv .uv build .pytest_cache .ruff_cache .coverage
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+lint:
+	ruff format --check $(PYTHON_FILES)
+	ruff check $(PYTHON_FILES)
+	nb-clean check $(NOTEBOOK_FORMAT) notebooks
+	codespell README.md CONTRIBUTING.md hvdcourse solutions tests
+
+format:
+	ruff format $(PYTHON_FILES)
+	ruff check --fix $(PYTHON_FILES)
+	nb-clean clean $(NOTEBOOK_FORMAT) notebooks
+
+NOTEBOOK_FORMAT := --preserve-cell-outputs --preserve-cell-metadata tags --
+
+exercises:
+	python -m hvdcourse.generate
+
+figures:
+	python -m hvdcourse.figures
+
+notebooks: setup
+	python -m hvdcourse.course --in-place
+
+browser-test:
+	@tools/setup.sh --group browser
+	tools/browser-test.sh

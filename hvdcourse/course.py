@@ -1,0 +1,128 @@
+"""Runs the course's notebooks, solved and headless: ``python -m hvdcourse.course``."""
+
+import argparse
+import sys
+import time
+from pathlib import Path
+
+import nbformat
+from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernelError
+from nbconvert import HTMLExporter
+from papermill import execute_notebook
+from papermill.exceptions import PapermillExecutionError
+
+from hvdcourse.verdict import UNMET_MARK
+
+PROJECT = Path(__file__).resolve().parent.parent
+NOTEBOOKS = PROJECT / "notebooks"
+CELL_SECONDS = 600
+# Cells in which learners look at their own work are stored without the solution's verdict.
+EXERCISE_TAG = "exercise"
+
+
+class NotebookFailed(RuntimeError):
+    """A notebook did not run to its end; the message names it and the cell."""
+
+
+def run_solved(notebook: Path, output: Path) -> nbformat.NotebookNode:
+    """Execute a notebook with the solutions, and write it with its outputs.
+
+    Args:
+        notebook: the notebook, which is left as it is.
+        output: where to write; also what ran until a failure is written.
+
+    Raises:
+        NotebookFailed: a cell raised, took too long, killed its kernel, or showed an unmet step.
+    """
+    output.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        execute_notebook(
+            notebook,
+            output,
+            parameters={"SCRIPTS": "../solutions"},
+            cwd=notebook.parent,
+            kernel_name="python3",
+            progress_bar=False,
+            execution_timeout=CELL_SECONDS,
+        )
+    except PapermillExecutionError as error:
+        what = f"cell {error.cell_index}: {error.ename}: {error.evalue}"
+        raise NotebookFailed(f"{notebook.name}, {what}") from error
+    except (CellExecutionError, CellTimeoutError, DeadKernelError) as error:
+        raise NotebookFailed(f"{notebook.name}, {last_cell(output)}: {error}") from error
+    executed = nbformat.read(output, as_version=4)
+    for number, cell in enumerate(executed.cells):
+        if any(UNMET_MARK in html_of(one) for one in cell.get("outputs", [])):
+            raise NotebookFailed(f"{notebook.name}, cell {number}: the solution fails its check")
+    return executed
+
+
+def html_of(output: nbformat.NotebookNode) -> str:
+    """Return the HTML of a cell's output; empty where it has none."""
+    return "".join(output.get("data", {}).get("text/html", ""))
+
+
+def last_cell(output: Path) -> str:
+    """Name the last cell that had begun when a notebook's run broke off."""
+    cells = nbformat.read(output, as_version=4).cells if output.exists() else []
+    begun = [n for n, cell in enumerate(cells) if cell.get("execution_count") is not None]
+    return f"after cell {begun[-1]}" if begun else "before the first cell"
+
+
+def write_html(executed: nbformat.NotebookNode, folder: Path, target: Path) -> None:
+    """Write an executed notebook as one HTML page with its images in it."""
+    exporter = HTMLExporter(embed_images=True)
+    page, _ = exporter.from_notebook_node(executed, {"metadata": {"path": str(folder)}})
+    target.write_text(page)
+
+
+def store_outputs(notebook: Path, executed: nbformat.NotebookNode) -> None:
+    """Put the outputs of a solved run into the notebook itself, which is otherwise unchanged."""
+    original = nbformat.read(notebook, as_version=4)
+    ran = {cell.id: cell for cell in executed.cells}
+    for cell in original.cells:
+        if cell.cell_type != "code":
+            continue
+        hidden = EXERCISE_TAG in cell.metadata.get("tags", [])
+        cell.outputs = [] if hidden else ran[cell.id].outputs
+        for output in cell.outputs:
+            output.pop("execution_count", None) if output.output_type == "stream" else None
+            if output.output_type == "execute_result":
+                output.execution_count = None
+        cell.execution_count = None
+    nbformat.write(original, notebook)
+
+
+def main() -> None:
+    """Run all notebooks, or those named, with one line of progress each."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("output", nargs="?", type=Path, default=PROJECT / "build" / "course")
+    parser.add_argument("--in-place", action="store_true", help="store the outputs in notebooks/")
+    parser.add_argument("--only", nargs="*", default=[], help="names of notebooks, without .ipynb")
+    arguments = parser.parse_args()
+    notebooks = sorted(NOTEBOOKS.glob("[0-9]*.ipynb"))
+    if arguments.only:
+        notebooks = [one for one in notebooks if one.stem in arguments.only]
+    if not notebooks:
+        sys.exit(f"error: no notebook to run in {NOTEBOOKS}")
+    failures = []
+    for notebook in notebooks:
+        print(f"{notebook.name} … ", end="", flush=True)
+        started = time.monotonic()
+        try:
+            executed = run_solved(notebook, arguments.output / notebook.name)
+            write_html(executed, NOTEBOOKS, arguments.output / f"{notebook.stem}.html")
+            if arguments.in_place:
+                store_outputs(notebook, executed)
+        except NotebookFailed as failure:
+            print(f"FAILED: {failure}", flush=True)
+            failures.append(failure)
+        else:
+            print(f"ok, {time.monotonic() - started:.0f} s", flush=True)
+    if failures:
+        names = "\n".join(f"  {failure}" for failure in failures)
+        sys.exit(f"error: {len(failures)} of {len(notebooks)} notebooks failed:\n{names}")
+
+
+if __name__ == "__main__":
+    main()
