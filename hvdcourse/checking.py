@@ -92,7 +92,7 @@ def judge(step: Step, runs: list[ObservedRun], failure: str | None) -> StepVerdi
         expected, seen = unmet.expected, unmet.seen
         if len(runs) > 1:
             seen = [f"on {observed.np} ranks:", *seen]
-    except (ArithmeticError, LookupError, TypeError, ValueError) as error:
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
         expected = "every rank reports values of the kind that the script's comments describe"
         seen = [f"the check could not read what was reported: {type(error).__name__}: {error}"]
     passed = not expected

@@ -6,12 +6,21 @@ import time
 from pathlib import Path
 
 import nbformat
+from jupyter_client import AsyncKernelManager
 from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernelError
 from nbconvert import HTMLExporter
 from papermill import execute_notebook
 from papermill.exceptions import PapermillExecutionError
+from traitlets import CaselessStrEnum
 
 from hvdcourse.verdict import UNMET_MARK
+
+
+class LocalKernelManager(AsyncKernelManager):
+    """Talks to its kernel through files instead of TCP ports, which others could listen to."""
+
+    transport = CaselessStrEnum(["tcp", "ipc"], default_value="ipc")
+
 
 PROJECT = Path(__file__).resolve().parent.parent
 NOTEBOOKS = PROJECT / "notebooks"
@@ -44,6 +53,7 @@ def run_solved(notebook: Path, output: Path) -> nbformat.NotebookNode:
             kernel_name="python3",
             progress_bar=False,
             execution_timeout=CELL_SECONDS,
+            kernel_manager_class=LocalKernelManager,
         )
     except PapermillExecutionError as error:
         what = f"cell {error.cell_index}: {error.ename}: {error.evalue}"

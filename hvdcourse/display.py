@@ -1,12 +1,20 @@
 """Shows a run while it goes on: the command, each rank's lines, one progress bar."""
 
+import io
 import sys
 from typing import Any
 
+from IPython import get_ipython
+from IPython.display import DisplayHandle
 from tqdm import tqdm
 
-_BAR_FORMAT = "{desc} |{bar:24}| {n:.1f}/{total_fmt} epochs [{elapsed}<{remaining}{postfix}]"
-_SHOWN_METRICS = ("loss", "accuracy", "val_loss", "val_accuracy", "images_per_second")
+_BAR_FORMAT = "{desc} |{bar:24}| {n:.1f} of {total_fmt} epochs, {elapsed}<{remaining}{postfix}"
+_SHOWN_METRICS = ("loss", "val_accuracy", "images_per_second")
+
+
+def in_notebook() -> bool:
+    """Whether this process is the kernel of a notebook."""
+    return type(get_ipython()).__name__ == "ZMQInteractiveShell"
 
 
 class RunDisplay:
@@ -15,6 +23,8 @@ class RunDisplay:
     def __init__(self, command: str, quiet: bool):
         self.command, self.quiet = command, quiet
         self.bar: tqdm | None = None
+        # In a notebook the bar has a place of its own, which is overwritten, and kept once.
+        self.place = DisplayHandle() if in_notebook() else None
 
     def __enter__(self) -> "RunDisplay":
         if not self.quiet:
@@ -43,11 +53,20 @@ class RunDisplay:
 
     def show_progress(self, event: dict[str, Any]) -> None:
         """Move the bar: by whole epochs, and within one by its steps."""
-        if self.bar is None:
+        first = self.bar is None
+        if first:
+            file = sys.stderr if self.place is None else io.StringIO()
             self.bar = tqdm(
-                total=event["epochs"], desc="training", bar_format=_BAR_FORMAT, file=sys.stderr
+                total=event["epochs"],
+                desc="training",
+                bar_format=_BAR_FORMAT,
+                file=file,
+                ascii=False,
             )
         part = 1.0 if event.get("done") else event.get("step", 0) / max(event.get("steps", 1), 1)
         self.bar.n = event["epoch"] - 1 + part
         shown = {name: f"{event[name]:.4g}" for name in _SHOWN_METRICS if name in event}
         self.bar.set_postfix(shown, refresh=True)
+        if self.place is not None:
+            draw = self.place.display if first else self.place.update
+            draw({"text/plain": str(self.bar)}, raw=True)

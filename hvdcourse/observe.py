@@ -68,8 +68,9 @@ def number_of_bytes(data: Any) -> int:
     if isinstance(data, list | tuple):
         return sum(number_of_bytes(item) for item in data)
     size = getattr(data, "nbytes", None)
-    if size is None and hasattr(data, "numpy"):
-        size = data.numpy().nbytes
+    if size is None and hasattr(data, "shape"):
+        # In a graph a tensor has no values yet, but it does have a shape.
+        size = (data.shape.num_elements() or 0) * data.dtype.size
     return int(size or 0)
 
 
@@ -79,13 +80,16 @@ def observe_mpi4py(record: Callable[[str, str, int], None]) -> None:
 
     def sends(method: str, as_object: bool) -> Callable[..., Any]:
         def call(self: Any, data: Any, *arguments: Any, **options: Any) -> Any:
-            size = (
-                len(MPI.pickle.dumps(data)) if as_object else MPI.memory(plain_buffer(data)).nbytes
-            )
+            size = size_of_object(data) if as_object else MPI.memory(plain_buffer(data)).nbytes
             record("message", method, size)
             return getattr(MPI.Intracomm, method)(self, data, *arguments, **options)
 
         return call
+
+    def size_of_object(data: Any) -> int:
+        # An array counts as its numbers alone, however it travels.
+        size = getattr(data, "nbytes", None)
+        return len(MPI.pickle.dumps(data)) if size is None else size
 
     def collective(method: str) -> Callable[..., Any]:
         def call(self: Any, *arguments: Any, **options: Any) -> Any:

@@ -29,6 +29,7 @@ TERMINATE_SECONDS = 2.0
 # Horovod's background thread wakes every millisecond: a waiting rank used 0.12 of a core.
 IDLE_SHARE_OF_A_CORE = 0.25
 CPU_WINDOW_SECONDS = 2.0
+_WORKING = (psutil.STATUS_RUNNING, psutil.STATUS_DISK_SLEEP)
 
 
 def emit(event: str, **fields: Any) -> None:
@@ -122,6 +123,8 @@ class Supervisor:
     def stands_still(self) -> bool:
         """Tell whether no rank has computed or printed anything for the job's standstill time."""
         now = time.monotonic()
+        if self.some_rank_works():
+            self.idle_since = now
         if now - self.last_cpu_check >= CPU_WINDOW_SECONDS:
             used = sum(self.cpu_seconds(process) for process in self.descendants())
             share = (used - self.last_cpu_seconds) / (now - self.last_cpu_check)
@@ -129,6 +132,18 @@ class Supervisor:
                 self.idle_since = now
             self.last_cpu_check, self.last_cpu_seconds = now, used
         return now - self.idle_since > self.job["standstill"]
+
+    def some_rank_works(self) -> bool:
+        """Tell whether a rank's main thread computes, or waits for a disk or for a free core.
+
+        An import from a slow disk on a busy machine uses hardly any processor time.
+        """
+        for rank in range(self.job["np"]):
+            started = self.folder.read_state(rank, "started")
+            with suppress(psutil.Error):
+                if started and psutil.Process(started["pid"]).status() in _WORKING:
+                    return True
+        return False
 
     @staticmethod
     def cpu_seconds(process: psutil.Process) -> float:

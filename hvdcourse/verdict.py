@@ -10,7 +10,6 @@ from rich.console import Console, Group
 from rich.table import Table
 from rich.text import Text
 
-
 # Stands in the HTML of a verdict that is not passed, for programs that read a notebook.
 UNMET_MARK = "data-verdict='not met'"
 
@@ -31,7 +30,7 @@ class StepVerdict:
     hint: str
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class ExerciseVerdict:
     """The verdicts on an exercise. ``failure`` tells of a run that did not end well."""
 
@@ -100,6 +99,11 @@ class ExerciseVerdict:
             table.add_row(str(step.number), mark, Group(*said))
         console.print(table)
         console.print(Text(f"{self.summary} ({self.seconds:.1f} s)"))
+
+    def __repr__(self) -> str:
+        """Return one line for each step, and the summary."""
+        marks = (f"step {s.number}: {'met' if s.passed else 'not yet'}" for s in self.steps)
+        return "\n".join([*marks, self.summary])
 
     def _repr_html_(self) -> str:
         """Return the verdict as the small table that a notebook shows."""
