@@ -5,7 +5,7 @@ BIN := .venv/bin
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 export OPAL_PREFIX := $(CURDIR)/.venv
 unexport VIRTUAL_ENV
-PYTHON_FILES := hvdcourse source_code solutions tests
+PYTHON_FILES := hvdcourse notebooks source_code solutions tests
 AS_ROOT := $(if $(filter 0,$(shell id -u)),--allow-root)
 
 .DEFAULT_GOAL := help
@@ -25,10 +25,11 @@ help:
 	@echo "make browser-test  run the first lesson in JupyterLab in a real browser"
 
 lab: setup
-	jupyter lab --ip=localhost --notebook-dir=. $(AS_ROOT) $(LAB_ARGUMENTS) notebooks/00_start_here.ipynb
+	jupyter lab --ip=localhost --notebook-dir=. --LabApp.default_url=/lab/tree/notebooks/00_start_here.ipynb \
+		--LabApp.app_settings_dir=tools/jupyterlab $(AS_ROOT) $(LAB_ARGUMENTS)
 
 test: setup lint
-	python -m pytest --cov=hvdcourse --cov-report=term-missing:skip-covered $(TEST_ARGUMENTS)
+	python -m pytest --cov=hvdcourse --nbval-lax --nbval-current-env $(TEST_ARGUMENTS)
 
 course: setup
 	python -m hvdcourse.course build/course

@@ -25,9 +25,12 @@ _COLLECTIVES = {
     "init": "hvd.init()",
     "shutdown": "hvd.shutdown()",
 }
-_POINT_TO_POINT = re.compile(
-    r"\.(Send|Ssend|Recv|Sendrecv|send|recv|sendrecv|[Ww]ait|[Bb]arrier)\("
+# Calls of mpi4py, which is compiled: no frame of its own shows that a rank waits in it.
+_MPI4PY_CALL = re.compile(
+    r"\.(Send|Ssend|Recv|Sendrecv|send|recv|sendrecv|[Ww]ait(?:all|any)?|[Bb]arrier|[Aa]llreduce"
+    r"|[Bb]cast|[Aa]llgatherv?|[Aa]lltoallv?|Reduce|Gatherv?|Scatterv?|Reduce_scatter)\("
 )
+_OBSERVER = str(Path(__file__).with_name("observe.py"))
 
 
 @dataclass(frozen=True)
@@ -75,10 +78,12 @@ def find_position(lines: Iterable[str], script: str) -> Position | None:
     for match in filter(None, map(_FRAME.match, lines)):
         if match["file"] == script:
             line = int(match["line"])
+            linecache.checkcache(script)  # the learner may have edited it since the last run
             source = linecache.getline(script, line).strip()
             found = waits_in(inner)
-            if found is None and not inner and (call := _POINT_TO_POINT.search(source)):
+            if found is None and not inner and (call := _MPI4PY_CALL.search(source)):
                 found = call[1]
             return Position(Path(script).name, line, source, found)
-        inner.append((match["file"], match["function"]))
+        if match["file"] != _OBSERVER:
+            inner.append((match["file"], match["function"]))
     return None

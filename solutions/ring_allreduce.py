@@ -36,7 +36,7 @@ def exchange(outgoing, incoming, communicator):
     """Send `outgoing` to the next rank, and receive `incoming` from the one before."""
     # Step 2: The ranks stand in a ring: after the last comes rank 0. Send and receive at the same
     # time. If all send first, and wait until that is done, nobody is left to receive.
-    #: incoming[:] = outgoing[: len(incoming)]
+    #: incoming[:] = np.resize(outgoing, incoming.shape)
     rank, size = communicator.Get_rank(), communicator.Get_size()
     after, before = (rank + 1) % size, (rank - 1) % size
     # One call does both, so it cannot deadlock, however long the message is.

@@ -39,4 +39,5 @@ fi
 [ -d .venv ] || echo "Setting up .venv. The first time Horovod is compiled: about 4 minutes on 2 cores."
 # A shell that is inside another virtual environment must not confuse uv.
 unset VIRTUAL_ENV
-"$uv" sync --locked "$@" || stop "the setup failed; the reason stands above"
+# --inexact keeps what was added for another purpose: the GPU packages, the browser, your own.
+"$uv" sync --locked --inexact "$@" || stop "the setup failed; the reason stands above"

@@ -1,0 +1,71 @@
+"""Right: Isend and Irecv, the first chunks being the longer ones."""
+
+import argparse
+
+import numpy as np
+from mpi4py import MPI
+
+from hvdcourse import report
+
+
+def read_arguments():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--lengths", default="1,10,1000003", help="vectors to add up")
+    return parser.parse_args()
+
+
+def chunk_bounds(length, size):
+    pieces = np.array_split(np.arange(length), size)
+    ends = np.cumsum([len(piece) for piece in pieces])
+    return [[end - len(piece), end] for end, piece in zip(ends, pieces, strict=True)]
+
+
+def exchange(outgoing, incoming, communicator):
+    ring = communicator.size
+    requests = [
+        communicator.Irecv(incoming, source=(communicator.rank + ring - 1) % ring),
+        communicator.Isend(outgoing, dest=(communicator.rank + 1) % ring),
+    ]
+    MPI.Request.Waitall(requests)
+
+
+def ring_allreduce(vector, communicator):
+    me, ring = communicator.rank, communicator.size
+    bounds = chunk_bounds(len(vector), ring)
+    chunks = [vector[start:end] for start, end in bounds]
+    report("bounds", bounds)
+    for place in range(me, me - ring + 1, -1):
+        into = chunks[(place - 1) % ring]
+        fresh = np.zeros_like(into)
+        exchange(chunks[place % ring], fresh, communicator)
+        into += fresh
+    report("scattered", sample(vector))
+    for place in range(me + 1, me + 2 - ring, -1):
+        exchange(chunks[place % ring], chunks[(place - 1) % ring], communicator)
+    report("reduced", sample(vector))
+
+
+def sample(vector):
+    """Return a short vector as it is, and about a thousand places of a long one."""
+    return vector[:: max(1, len(vector) // 1000)]
+
+
+def main():
+    arguments = read_arguments()
+    communicator = MPI.COMM_WORLD
+    generator = np.random.default_rng()  # every rank draws other numbers
+
+    outgoing = generator.integers(0, 1000, size=1_000_000).astype(np.float64)
+    incoming = np.zeros_like(outgoing)
+    report("outgoing", sample(outgoing))
+    exchange(outgoing, incoming, communicator)
+    report("incoming", sample(incoming))
+
+    for length in map(int, arguments.lengths.split(",")):
+        vector = generator.integers(0, 1000, size=length).astype(np.float64)
+        report("vector", sample(vector))
+        ring_allreduce(vector, communicator)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,119 @@
+"""A newcomer's way in a real browser: `make lab`, the first lesson, Run All Cells."""
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import expect, sync_playwright
+
+PROJECT = Path(__file__).resolve().parent.parent.parent
+LAB_SECONDS = 120
+NOTEBOOK_SECONDS = 300
+CHROMIUM_FLAGS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+
+
+@pytest.fixture
+def lab_url(tmp_path):
+    """Start JupyterLab as `make lab` does, on a free port, and stop it afterwards."""
+    log = tmp_path / "lab.log"
+    # The test must leave no trace in the notebook, the learner's workspace or progress.
+    environment = {
+        **os.environ,
+        "JUPYTERLAB_WORKSPACES_DIR": str(tmp_path / "workspaces"),
+        "HVDCOURSE_STATE": str(tmp_path / "state"),
+    }
+    settings = tmp_path / "settings" / "@jupyterlab" / "docmanager-extension"
+    settings.mkdir(parents=True)
+    (settings / "plugin.jupyterlab-settings").write_text('{"autosave": false}')
+    arguments = "LAB_ARGUMENTS=--no-browser --ServerApp.port=0"
+    arguments += f" --LabApp.user_settings_dir={tmp_path / 'settings'}"
+    with log.open("w") as file:
+        lab = subprocess.Popen(
+            ["make", "lab", arguments],
+            cwd=PROJECT,
+            env=environment,
+            stdout=file,
+            stderr=file,
+            start_new_session=True,
+        )
+    try:
+        yield wait_for_url(lab, log)
+    finally:
+        os.killpg(lab.pid, signal.SIGTERM)
+        lab.wait(30)
+
+
+def wait_for_url(lab, log):
+    deadline = time.monotonic() + LAB_SECONDS
+    while time.monotonic() < deadline and lab.poll() is None:
+        found = re.search(r"http://localhost:[1-9]\d*/lab\S*\?token=\w+", log.read_text())
+        if found:
+            return found[0]
+        time.sleep(0.2)
+    raise AssertionError(f"JupyterLab did not start:\n{log.read_text()}")
+
+
+@pytest.fixture
+def page():
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(
+            executable_path=shutil.which("chromium"), args=CHROMIUM_FLAGS
+        )
+        page = browser.new_page(viewport={"width": 1400, "height": 1000})
+        yield page
+        browser.close()
+
+
+@pytest.mark.timeout(LAB_SECONDS + NOTEBOOK_SECONDS + 120)
+def test_first_lesson_runs_in_jupyterlab(lab_url, page, tmp_path):
+    before = (PROJECT / "notebooks/00_start_here.ipynb").read_bytes()
+    page.goto(lab_url)
+    notebook = page.locator(".jp-NotebookPanel:not(.lm-mod-hidden) .jp-Notebook")
+    expect(notebook).to_be_visible(timeout=60_000)
+    expect(notebook.get_by_role("heading", name="0. Start here")).to_be_visible(timeout=60_000)
+    expect(page.locator(".jp-NotebookPanel .jp-Notebook-ExecutionIndicator")).to_have_attribute(
+        "data-status", "idle", timeout=60_000
+    )
+    page.get_by_role("menuitem", name="Run", exact=True).click()
+    page.get_by_role("menuitem", name=re.compile("^Run All Cells")).first.click()
+    # The last code cell is the check, whose verdict comes after everything else.
+    verdict = notebook.get_by_text(re.compile(r"mpi_concepts: \d of 1 steps met"))
+    expect(verdict).to_be_attached(timeout=NOTEBOOK_SECONDS * 1000)
+    if os.environ.get("HVDCOURSE_SCREENSHOT"):
+        page.screenshot(path=os.environ["HVDCOURSE_SCREENSHOT"])
+    seen = read_whole(page, notebook)
+    assert "This machine is ready." in seen["text"]
+    assert "rank 3 of 4: brought" in seen["text"]
+    assert "rank 0: {'rank': 0, 'size': 1" in seen["text"]
+    assert seen["plots"] >= 1
+    assert seen["errors"] == ""
+    assert (PROJECT / "notebooks/00_start_here.ipynb").read_bytes() == before
+
+
+def read_whole(page, notebook):
+    """Scroll through the notebook, since JupyterLab keeps only the visible cells in the page."""
+    seen = {"text": "", "plots": 0, "errors": ""}
+    panel = notebook.locator(".jp-WindowedPanel-outer")
+    end = panel.evaluate("element => element.scrollHeight")
+    for position in range(0, end, 500):
+        panel.evaluate("(element, top) => element.scrollTo(0, top)", position)
+        page.wait_for_timeout(300)
+        seen["text"] += notebook.inner_text()
+        seen["plots"] += notebook.locator(".jp-OutputArea-output img").count()
+        for kind in ("error", "stderr"):
+            found = notebook.locator(f'[data-mime-type="application/vnd.jupyter.{kind}"]')
+            seen["errors"] += "".join(found.all_inner_texts())
+    return seen

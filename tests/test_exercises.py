@@ -1,0 +1,259 @@
+"""Every exercise's check, on real ranks: what passes, what fails, and on which step."""
+
+import functools
+from pathlib import Path
+
+import pytest
+from watching import watched
+
+from hvdcourse import check
+from hvdcourse.exercises import EXERCISES, SOLUTIONS, find_exercise
+from hvdcourse.generate import parse, render
+from hvdcourse.verdict import ExerciseVerdict
+
+pytestmark = pytest.mark.timeout(240)
+
+ANSWERS = sorted(Path(__file__).with_name("answers").glob("*.py"))
+EACH_EXERCISE = [exercise.name for exercise in EXERCISES]
+EACH_STEP = [(one.name, step.number) for one in EXERCISES for step in one.steps]
+# Long enough for a busy machine, and short of what a learner would call a hang.
+SECONDS_UNTIL_A_VERDICT = 50
+
+
+@functools.cache
+def verdict_on(name: str, text: str) -> ExerciseVerdict:
+    """Check this text as the learner's script; equal texts are checked once."""
+    with watched() as temporary:
+        folder = temporary / "source"
+        folder.mkdir()
+        (folder / f"{name}.py").write_text(text)
+        return check(name, folder=folder)
+
+
+def solution(name: str, *, without: int | None = None, until: int | None = None) -> str:
+    """Return the solution, with one step undone, or done only up to a step."""
+    parts = parse((SOLUTIONS / f"{name}.py").read_text(), name)
+    numbers = {step.number for step in find_exercise(name).steps}
+    return render(parts, {n for n in numbers if n != without and (until is None or n <= until)})
+
+
+def changed(name: str, *changes: tuple[str, str]) -> str:
+    """Return the solution with each first text, which stands there once, replaced."""
+    text = solution(name)
+    for old, new in changes:
+        assert text.count(old) == 1, old
+        text = text.replace(old, new)
+    return text
+
+
+def passed(verdict: ExerciseVerdict) -> list[int]:
+    return [step.number for step in verdict.steps if step.passed]
+
+
+def told(verdict: ExerciseVerdict) -> str:
+    """Return all that the learner is told of the steps that are not met."""
+    return "\n".join(text for _, text in verdict.rows() if text)
+
+
+@pytest.mark.parametrize("name", EACH_EXERCISE)
+def test_untouched_script_runs_and_fails_every_step(name):
+    verdict = verdict_on(name, solution(name, until=0))
+    assert verdict.failure is None
+    assert passed(verdict) == []
+
+
+@pytest.mark.parametrize("name", EACH_EXERCISE)
+def test_solution_passes_every_step(name):
+    verdict = verdict_on(name, solution(name))
+    assert passed(verdict) == [step.number for step in find_exercise(name).steps], told(verdict)
+    assert verdict.passed
+
+
+@pytest.mark.parametrize(("name", "number"), EACH_STEP)
+def test_solution_without_a_step_fails_that_check_and_no_earlier_one(name, number):
+    verdict = verdict_on(name, solution(name, without=number))
+    assert verdict.first_unmet.number == number
+    assert verdict.first_unmet.expected
+    assert verdict.first_unmet.seen
+
+
+@pytest.mark.parametrize(("name", "number"), EACH_STEP)
+def test_after_a_step_that_and_the_earlier_ones_pass_and_no_later_one(name, number):
+    verdict = verdict_on(name, solution(name, until=number))
+    assert passed(verdict) == list(range(1, number + 1))
+
+
+def exercise_of(answer: Path) -> str:
+    (name,) = (name for name in EACH_EXERCISE if answer.name.startswith(name))
+    return name
+
+
+@pytest.mark.parametrize("answer", ANSWERS, ids=lambda path: path.stem)
+def test_a_differently_written_right_answer_passes(answer):
+    verdict = verdict_on(exercise_of(answer), answer.read_text())
+    assert verdict.passed, told(verdict)
+
+
+@pytest.mark.parametrize("name", EACH_EXERCISE)
+def test_every_exercise_has_three_differently_written_right_answers(name):
+    assert sum(exercise_of(answer) == name for answer in ANSWERS) >= 3
+
+
+def test_a_mean_of_means_is_no_mean():
+    text = changed("mpi_concepts", ("mean = total / count", MEAN_OF_MEANS))
+    verdict = verdict_on("mpi_concepts", text)
+    assert verdict.first_unmet.number == 4
+    assert "mean over all ranks' images" in verdict.first_unmet.expected
+    assert [line[:6] for line in verdict.first_unmet.seen] == ["rank 0", "rank 1"]
+
+
+MEAN_OF_MEANS = "mean = hvd.allreduce(images[rows].mean(axis=0), op=hvd.Average).numpy()"
+
+
+def test_the_right_mean_without_talking_to_the_other_rank_is_not_enough():
+    before = solution("mpi_concepts", without=4)
+    text = before.replace("mean = images[rows].mean(axis=0)", "mean = images.mean(axis=0)")
+    verdict = verdict_on("mpi_concepts", text)
+    assert verdict.first_unmet.number == 4
+    assert "without a collective" in told(verdict)
+
+
+def test_a_seed_that_makes_all_ranks_draw_alike_is_no_broadcast():
+    text = solution("mpi_concepts", without=3).replace("default_rng()", "default_rng(5)")
+    verdict = verdict_on("mpi_concepts", text)
+    assert verdict.first_unmet.number == 3
+    assert "draws a direction of its own" in told(verdict)
+
+
+def test_without_a_barrier_the_last_step_fails():
+    text = changed("mpi_concepts", ('hvd.allreduce(np.float32(0), name="barrier")', ""))
+    assert passed(verdict_on("mpi_concepts", text)) == list(range(1, 8))
+
+
+def test_a_summary_that_nobody_writes_fails_the_last_step_alone():
+    text = changed("mpi_concepts", ("        write_summary(arguments", "        (arguments"))
+    verdict = verdict_on("mpi_concepts", text)
+    assert passed(verdict) == list(range(1, 8))
+    assert "in the end it has 0" in told(verdict)
+
+
+def test_a_barrier_that_one_rank_never_reaches_ends_in_a_verdict():
+    barrier = 'hvd.allreduce(np.float32(0), name="barrier")'
+    text = changed("mpi_concepts", (f"    {barrier}", f"    if rank == 0:\n        {barrier}"))
+    # Rank 1 must not end, or else Horovod ends rank 0, too.
+    text = text.replace('if __name__ == "__main__":\n    main()', STAYS)
+    verdict = verdict_on("mpi_concepts", text)
+    assert passed(verdict) == []
+    assert "no rank computed or printed anything for" in told(verdict)
+    assert "Rank 0 was waiting in allreduce, mpi_concepts.py line" in told(verdict)
+    assert verdict.seconds < SECONDS_UNTIL_A_VERDICT
+
+
+STAYS = 'if __name__ == "__main__":\n    main()\n    time.sleep(600)'
+
+
+def test_the_same_barrier_where_the_other_rank_ends_never_passes_either():
+    barrier = 'hvd.allreduce(np.float32(0), name="barrier")'
+    text = changed("mpi_concepts", (f"    {barrier}", f"    if rank == 0:\n        {barrier}"))
+    verdict = verdict_on("mpi_concepts", text)
+    assert passed(verdict) == []
+    assert verdict.seconds < SECONDS_UNTIL_A_VERDICT
+
+
+@pytest.mark.parametrize("end", ["raise RuntimeError('late')", "sys.exit(1)", "os.abort()"])
+@pytest.mark.parametrize("name", ["ring_allreduce"])
+def test_a_crash_after_all_reports_never_passes(name, end):
+    crash = f"    main()\n    import os, sys\n    {end}\n"
+    text = solution(name).replace("    main()\n", crash)
+    verdict = verdict_on(name, text)
+    assert verdict.failure
+    assert passed(verdict) == []
+
+
+def test_a_rank_killed_after_all_reports_never_passes():
+    killed = "    main()\n    import os\n    os.kill(os.getpid(), 9 if hvd.rank() else 0)\n"
+    verdict = verdict_on("mpi_concepts", solution("mpi_concepts").replace("    main()\n", killed))
+    assert passed(verdict) == []
+    assert "Rank 1 failed first: was killed by SIGKILL" in told(verdict)
+
+
+def test_a_missing_report_fails_its_step_alone_and_is_named():
+    text = changed("mpi_concepts", ('    report("all_scores", all_scores)\n', ""))
+    verdict = verdict_on("mpi_concepts", text)
+    assert passed(verdict) == [1, 2, 3, 4, 6, 7, 8]
+    assert verdict.first_unmet.seen == ["rank 0 reported no 'all_scores'"]
+
+
+def test_a_report_missing_on_one_rank_is_named_with_the_rank():
+    report = 'report("all_scores", all_scores)'
+    text = changed("mpi_concepts", (report, f"if rank == 0:\n        {report}"))
+    verdict = verdict_on("mpi_concepts", text)
+    assert verdict.first_unmet.seen == ["rank 1 reported no 'all_scores'"]
+
+
+def test_a_report_of_another_kind_fails_its_step_with_a_reason():
+    text = changed(
+        "mpi_concepts",
+        ('report("my_brightness", my_brightness)', 'report("my_brightness", "much")'),
+        ('report("summary", arguments.summary.read_text() if arguments.summary.exists() else "")',
+         'report("summary", 7)'),
+    )  # fmt: skip
+    verdict = verdict_on("mpi_concepts", text)
+    assert passed(verdict) == list(range(1, 7))
+    assert "the check could not read what was reported" in told(verdict)
+
+
+@pytest.mark.parametrize("name", EACH_EXERCISE)
+@pytest.mark.parametrize("text", ["", "import os; os._exit(0)", "import sys; sys.exit()"])
+def test_a_script_that_does_nothing_passes_nothing(name, text):
+    assert passed(verdict_on(name, text + "\n")) == []
+
+
+def test_send_before_receive_deadlocks_and_the_verdict_names_send():
+    waiting = """communicator.Send(outgoing, dest=after)
+    communicator.Recv(incoming, source=before)"""
+    exchange = "communicator.Sendrecv(outgoing, dest=after, recvbuf=incoming, source=before)"
+    verdict = verdict_on("ring_allreduce", changed("ring_allreduce", (exchange, waiting)))
+    assert passed(verdict) == []
+    for rank in (0, 1):
+        assert f"Rank {rank} was waiting in Send, ring_allreduce.py line" in told(verdict)
+    assert verdict.seconds < SECONDS_UNTIL_A_VERDICT
+
+
+def test_an_allreduce_of_mpis_own_is_no_ring():
+    name = "ring_allreduce"
+    text = changed(
+        name,
+        ("scatter_reduce(vector, bounds, communicator)\n    report", f"{MPIS_OWN}\n    report"),
+        ("allgather(vector, bounds, communicator)\n    report", "report"),
+    )
+    verdict = verdict_on(name, text)
+    assert verdict.first_unmet.number == 3
+    assert "called 1 collectives" in told(verdict)
+
+
+MPIS_OWN = "communicator.Allreduce(MPI.IN_PLACE, vector)"
+
+
+def test_whole_vectors_sent_round_the_ring_are_too_many_bytes():
+    whole = """total, travels = vector.copy(), vector.copy()
+    for _ in range(communicator.size - 1):
+        incoming = np.empty_like(travels)
+        exchange(travels, incoming, communicator)
+        total += incoming
+        travels = incoming
+    vector[:] = total"""
+    call = "scatter_reduce(vector, bounds, communicator)\n    report"
+    text = changed("ring_allreduce", (call, f"{whole}\n    report"))
+    verdict = verdict_on("ring_allreduce", text)
+    assert verdict.first_unmet.number == 3
+    assert "each rank sends at most" in told(verdict)
+
+
+def test_a_ring_that_works_for_two_ranks_alone_fails():
+    text = changed("ring_allreduce", ("after, before = (rank + 1) % size, (rank - 1) % size", PAIR))
+    verdict = verdict_on("ring_allreduce", text)
+    assert not verdict.passed
+
+
+PAIR = "after, before = rank ^ 1, rank ^ 1"

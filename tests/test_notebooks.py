@@ -1,0 +1,117 @@
+"""The notebooks: their form, and that each runs to its end with the solutions.
+
+That they also run as learners find them, and that their deterministic outputs are those stored, is
+nbval's part: `make test` runs it over notebooks/.
+"""
+
+import re
+from pathlib import Path
+
+import nbformat
+import pytest
+
+from hvdcourse.course import NOTEBOOKS, NotebookFailed, run_solved, store_outputs, write_html
+
+ALL = sorted(NOTEBOOKS.glob("*.ipynb"))
+KNOWN_TAGS = {"parameters", "exercise", "nbval-check-output"}
+
+each_notebook = pytest.mark.parametrize("notebook", ALL, ids=lambda path: path.stem)
+
+
+def cells_of(notebook, kind="code"):
+    return [c for c in nbformat.read(notebook, as_version=4).cells if c.cell_type == kind]
+
+
+@each_notebook
+def test_one_parameters_cell_has_the_four_names(notebook):
+    tagged = [c for c in cells_of(notebook) if "parameters" in c.metadata.get("tags", [])]
+    assert len(tagged) == 1
+    names = re.findall(r"^([A-Z]+) = ", tagged[0].source, re.M)
+    assert names == ["NP", "EPOCHS", "DATA", "SCRIPTS"]
+
+
+@each_notebook
+def test_outputs_are_stored_small_and_without_errors(notebook):
+    assert notebook.stat().st_size < 1_000_000
+    outputs = [output for cell in cells_of(notebook) for output in cell.outputs]
+    assert outputs
+    assert not [output for output in outputs if output.output_type == "error"]
+
+
+@each_notebook
+def test_own_work_is_not_stored(notebook):
+    for cell in cells_of(notebook):
+        assert set(cell.metadata.get("tags", [])) <= KNOWN_TAGS
+        if "exercise" in cell.metadata.get("tags", []):
+            assert not cell.outputs
+
+
+@each_notebook
+def test_no_cell_hides_stderr(notebook):
+    for cell in cells_of(notebook):
+        assert not re.search(r"2>\s*/dev/null|%%capture|&>\s*/dev/null", cell.source)
+
+
+@each_notebook
+def test_every_link_and_image_exists(notebook):
+    text = "\n".join(cell.source for cell in cells_of(notebook, "markdown"))
+    targets = re.findall(r"\]\(([^)#]+)\)", text)
+    assert targets
+    for target in targets:
+        if not target.startswith("http"):
+            assert (NOTEBOOKS / target).exists(), target
+
+
+@each_notebook
+def test_navigation_stands_at_both_ends(notebook):
+    text = cells_of(notebook, "markdown")
+    for cell in (text[0], text[-1]):
+        assert "(../README.md)" in cell.source
+
+
+@each_notebook
+@pytest.mark.timeout(600)
+def test_runs_solved(notebook, tmp_path):
+    executed = run_solved(notebook, tmp_path / notebook.name)
+    write_html(executed, NOTEBOOKS, tmp_path / "page.html")
+    page = (tmp_path / "page.html").read_text()
+    assert "../images/" not in page
+
+
+def write_notebook(path: Path, *sources: str) -> Path:
+    cells = [nbformat.v4.new_code_cell(source, id=f"c{n}") for n, source in enumerate(sources)]
+    cells[0].metadata["tags"] = ["parameters"]
+    kernel = {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}}
+    nbformat.write(nbformat.v4.new_notebook(cells=cells, metadata=kernel), path)
+    return path
+
+
+@pytest.mark.parametrize(
+    ("source", "message"),
+    [
+        ("raise RuntimeError('too bad')", r"broken.ipynb, cell 3: RuntimeError: too bad"),
+        ("import os; os.kill(os.getpid(), 9)", r"broken.ipynb, .*[Kk]ernel died"),
+    ],
+)
+def test_a_failing_notebook_is_named_with_its_cell(tmp_path, source, message):
+    notebook = write_notebook(tmp_path / "broken.ipynb", "SCRIPTS = 1", "print(1)", source)
+    with pytest.raises(NotebookFailed, match=message):
+        run_solved(notebook, tmp_path / "out" / "broken.ipynb")
+
+
+def test_a_solution_that_fails_its_check_fails_the_notebook(tmp_path):
+    source = f"from hvdcourse import check\ncheck('ring_allreduce', folder={str(tmp_path)!r})"
+    (tmp_path / "ring_allreduce.py").write_text("print('I do nothing')\n")
+    notebook = write_notebook(tmp_path / "unmet.ipynb", "SCRIPTS = 1", source)
+    with pytest.raises(NotebookFailed, match=r"unmet.ipynb, cell 2: the solution fails its check"):
+        run_solved(notebook, tmp_path / "out" / "unmet.ipynb")
+
+
+def test_storing_outputs_changes_nothing_else(tmp_path):
+    notebook = write_notebook(tmp_path / "small.ipynb", "SCRIPTS = 1", "print(SCRIPTS)")
+    before = [cell.source for cell in cells_of(notebook)]
+    executed = run_solved(notebook, tmp_path / "out" / "small.ipynb")
+    store_outputs(notebook, executed)
+    assert [cell.source for cell in cells_of(notebook)] == before
+    assert cells_of(notebook)[1].outputs[0].text == "../solutions\n"
+    assert all(cell.execution_count is None for cell in cells_of(notebook))

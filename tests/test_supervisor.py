@@ -1,0 +1,214 @@
+"""However a run ends, it says where the ranks were, and nothing of it is left."""
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from watching import HVDCOURSE, started, started_processes, wait_for
+
+from hvdcourse.launch import run
+
+pytestmark = [pytest.mark.timeout(120), pytest.mark.usefixtures("nothing_left")]
+both_backends = pytest.mark.parametrize("backend", ["gloo", "mpi"])
+
+# Each rank says that it runs by making a file, and then does what RANK_1 or the others do.
+SCRIPT = """
+    import os, pathlib, signal, subprocess, sys, time
+    from hvdcourse.place import Place
+    rank = Place.from_environment().rank
+    def ready(what):
+        pathlib.Path(__file__).with_name(what).write_text(str(os.getpid()))
+"""
+
+
+@pytest.fixture
+def sleeping(script):
+    """Return a script whose ranks sleep; they have begun once ready_0 and ready_1 are there."""
+    return script(SCRIPT + "    ready(f'ready_{rank}')\n    time.sleep(600)\n")
+
+
+def both_ranks_sleep(path: Path) -> bool:
+    return all(path.with_name(f"ready_{rank}").exists() for rank in (0, 1))
+
+
+def start_command(path: Path, backend: str, **options) -> subprocess.Popen:
+    """Start ``hvdcourse run`` as a terminal does, in a process group of its own."""
+    command = [HVDCOURSE, "run", str(path), "-np", "2", "--backend", backend]
+    pipe = subprocess.PIPE
+    process = subprocess.Popen(
+        command, stdout=pipe, stderr=pipe, text=True, process_group=0, **options
+    )
+    assert wait_for(lambda: both_ranks_sleep(path))
+    return process
+
+
+@both_backends
+def test_at_the_time_limit_everything_ends_and_positions_are_told(backend, script):
+    path = script(SCRIPT + "    time.sleep(600)\n")
+    result = run(path, 2, backend=backend, timeout=3, must_succeed=False)
+    assert (result.reason, result.exit_status) == ("time limit", 124)
+    text = result.explain()
+    assert text.startswith("The run reached its time limit of 3 s and was ended.")
+    assert all(f"Rank {rank} was at script.py line 6: time.sleep(600)" in text for rank in (0, 1))
+    assert [rank.describe_end() for rank in result.ranks] == ["did not end by itself"] * 2
+
+
+@both_backends
+def test_what_was_printed_before_the_limit_is_kept(backend, script):
+    path = script("import time; print('so far', end='', flush=True); time.sleep(600)")
+    result = run(path, 2, backend=backend, timeout=3, must_succeed=False)
+    assert result.output == [["so far"]] * 2
+
+
+RANK_1_SLEEPS = """
+    import time
+    import horovod.tensorflow as hvd
+    import tensorflow as tf
+    hvd.init()
+    if hvd.rank() == 1:
+        time.sleep(600)
+    hvd.allreduce(tf.constant(1.0), name="mean")
+"""
+
+
+@both_backends
+def test_a_rank_asleep_before_a_collective_ends_the_run_and_both_places_are_named(backend, script):
+    result = run(
+        script(RANK_1_SLEEPS), 2, backend=backend, standstill=3, timeout=90, must_succeed=False
+    )
+    text = result.explain()
+    assert not result.ok
+    assert result.reason != "time limit"
+    assert "Rank 0 was waiting in allreduce, script.py line 7: hvd.allreduce(" in text
+    assert "Rank 1 was at script.py line 6: time.sleep(600)" in text
+
+
+def test_over_gloo_such_a_hang_is_called_a_standstill(script):
+    result = run(script(RANK_1_SLEEPS), 2, standstill=3, timeout=90, must_succeed=False)
+    assert (result.reason, result.exit_status) == ("standstill", 124)
+    assert "no rank computed or printed anything for 3 s" in result.explain()
+
+
+def test_a_rank_that_computes_or_prints_does_not_stand_still(script):
+    path = script("""
+        import time
+        end = time.time() + 5
+        while time.time() < end:
+            pass
+        for _ in range(8):
+            time.sleep(0.5)
+            print("still here")
+    """)
+    assert run(path, 1, standstill=3, timeout=60).ok
+
+
+@both_backends
+def test_a_stopped_rank_is_gone_after_the_time_limit(backend, script):
+    path = script(SCRIPT + "    os.kill(os.getpid(), signal.SIGSTOP) if rank else time.sleep(600)")
+    result = run(path, 2, backend=backend, timeout=3, must_succeed=False)
+    assert result.reason == "time limit"
+
+
+@both_backends
+def test_a_rank_that_ignores_sigterm_is_gone_after_the_time_limit(backend, script):
+    path = script(SCRIPT + "    signal.signal(signal.SIGTERM, signal.SIG_IGN); time.sleep(600)")
+    assert run(path, 2, backend=backend, timeout=3, must_succeed=False).reason == "time limit"
+
+
+GRANDCHILD = (
+    SCRIPT
+    + """
+    sleeper = [sys.executable, "-c", "import time; time.sleep(600)"]
+    child = subprocess.Popen(sleeper, start_new_session=True)
+    ready(f"ready_{rank}")
+"""
+)
+
+
+@both_backends
+def test_a_grandchild_in_its_own_session_is_gone_after_a_good_run(backend, script):
+    path = script(GRANDCHILD)
+    assert run(path, 2, backend=backend, timeout=60).ok
+    assert both_ranks_sleep(path)
+    assert not started_processes()
+
+
+@both_backends
+def test_a_grandchild_in_its_own_session_is_gone_after_a_failure(backend, script):
+    path = script(GRANDCHILD + "    sys.exit(4 if rank else 0)")
+    assert run(path, 2, backend=backend, must_succeed=False).exit_status == 4
+    assert not started_processes()
+
+
+@both_backends
+@pytest.mark.parametrize("signal_all", [False, True], ids=["process", "terminal"])
+def test_ctrl_c_ends_the_command_with_130_and_leaves_nothing(backend, signal_all, sleeping):
+    process = start_command(sleeping, backend)
+    (os.killpg if signal_all else os.kill)(process.pid, signal.SIGINT)
+    _, errors = process.communicate(timeout=30)
+    assert process.returncode == 130
+    assert "Traceback" not in errors
+    assert not started_processes()
+
+
+@both_backends
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGKILL])
+def test_a_killed_command_leaves_nothing(backend, number, sleeping, nothing_left):
+    process = start_command(sleeping, backend)
+    process.send_signal(number)
+    process.communicate(timeout=30)
+    assert wait_for(lambda: not started_processes())
+    assert not list(nothing_left.glob("hvdcourse-*"))
+
+
+@both_backends
+def test_a_dead_kernel_leaves_nothing(backend, script, nothing_left):
+    path = script(GRANDCHILD + "    time.sleep(600)")
+    code = f"from hvdcourse import run; run({str(path)!r}, 2, backend={backend!r}, quiet=True)"
+    process = subprocess.Popen([sys.executable, "-c", code])
+    assert wait_for(lambda: both_ranks_sleep(path))
+    process.kill()
+    process.wait()
+    assert wait_for(lambda: not started_processes())
+    assert not list(nothing_left.glob("hvdcourse-*"))
+
+
+@both_backends
+def test_a_dead_kernel_leaves_nothing_of_ranks_that_print_all_the_time(backend, script):
+    path = script(SCRIPT + "    ready(f'ready_{rank}')\n    while True: print('x' * 500)")
+    code = f"from hvdcourse import run; run({str(path)!r}, 2, backend={backend!r}, quiet=True)"
+    process = subprocess.Popen([sys.executable, "-c", code])
+    assert wait_for(lambda: both_ranks_sleep(path))
+    process.kill()
+    process.wait()
+    assert wait_for(lambda: not started_processes())
+
+
+@both_backends
+def test_a_killed_supervisor_takes_its_ranks_with_it_and_is_told_of(backend, sleeping):
+    process = start_command(sleeping, backend)
+    (supervisor,) = started("hvdcourse.supervisor")
+    supervisor.kill()
+    _, errors = process.communicate(timeout=30)
+    assert process.returncode == 1
+    assert "error: The run did not end well: the launcher was killed." in errors
+    assert wait_for(lambda: not started_processes())
+
+
+def test_a_killed_mpirun_takes_its_ranks_with_it(sleeping):
+    process = start_command(sleeping, "mpi")
+    (mpirun,) = started("--oversubscribe")
+    mpirun.kill()
+    process.communicate(timeout=30)
+    assert process.returncode != 0
+    assert not started_processes()
+
+
+def test_the_command_has_the_exit_status_of_the_rank(script):
+    path = script("import sys; sys.exit(3)")
+    done = subprocess.run([HVDCOURSE, "run", path, "-np", "2"], capture_output=True, text=True)
+    assert done.returncode == 3
+    assert "\nerror: Rank" in done.stderr

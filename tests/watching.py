@@ -1,0 +1,77 @@
+"""Finds, by a mark in their environment, the processes that a test has started."""
+
+import os
+import shutil
+import sys
+import tempfile
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import psutil
+import pytest
+
+MARK = "HVDCOURSE_TEST_MARK"
+HVDCOURSE = str(Path(sys.prefix) / "bin" / "hvdcourse")
+
+
+def wait_for(condition: Callable[[], object], seconds: float = 20) -> bool:
+    """Poll until the condition holds; return whether it came to hold in time."""
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        if condition():
+            return True
+        time.sleep(0.05)
+    return bool(condition())
+
+
+def started_processes() -> list[psutil.Process]:
+    """Return what this test has started and is still alive, known by a variable it inherited."""
+    found = []
+    for process in psutil.process_iter():
+        try:
+            is_mine = process.environ().get(MARK) == os.environ[MARK]
+            if is_mine and process.status() != psutil.STATUS_ZOMBIE:
+                found.append(process)
+        except psutil.Error:
+            continue
+    return found
+
+
+def started(module: str) -> list[psutil.Process]:
+    """Return this test's processes with this text on their command line."""
+    found = []
+    for process in started_processes():
+        try:
+            if module in " ".join(process.cmdline()):
+                found.append(process)
+        except psutil.Error:
+            continue
+    return found
+
+
+@contextmanager
+def watched() -> Iterator[Path]:
+    """Fail where the block leaves a process or a folder of ours behind; yields its TMPDIR.
+
+    Open MPI puts sockets there, whose paths must be short, so it is not in pytest's folder.
+    """
+    with pytest.MonkeyPatch.context() as patch:
+        temporary = Path(tempfile.mkdtemp(prefix="t"))
+        patch.setenv(MARK, uuid.uuid4().hex)
+        patch.setenv("TMPDIR", str(temporary))
+        patch.setattr(tempfile, "tempdir", str(temporary))
+        temporary.chmod(0o777)
+        try:
+            yield temporary
+            wait_for(lambda: not started_processes(), 8)
+            left = [" ".join(process.cmdline()) for process in started_processes()]
+            folders = [path.name for path in temporary.glob("hvdcourse-*")]
+        finally:
+            for process in started_processes():
+                process.kill()
+            shutil.rmtree(temporary, ignore_errors=True)
+    assert not left, "left running"
+    assert not folders, "left in the temporary folder"
