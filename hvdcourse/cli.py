@@ -42,7 +42,7 @@ def step_number(step: str | None) -> int | None:
     """Return a step as a number. Raises BadInput where it is none."""
     if step is None:
         return None
-    if not step.isdigit():
+    if not step.isdecimal():
         raise BadInput(f"a step is a number, such as 2; got {step!r}")
     return int(step)
 

@@ -1,12 +1,15 @@
 """Runs the course's notebooks, solved and headless: ``python -m hvdcourse.course``."""
 
 import argparse
+import shutil
 import sys
 import time
+from copy import deepcopy
 from pathlib import Path
 
 import nbformat
 from jupyter_client import AsyncKernelManager
+from jupyter_server_mathjax.app import STATIC_ASSETS_PATH
 from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernelError
 from nbconvert import HTMLExporter
 from papermill import execute_notebook
@@ -25,6 +28,7 @@ class LocalKernelManager(AsyncKernelManager):
 PROJECT = Path(__file__).resolve().parent.parent
 NOTEBOOKS = PROJECT / "notebooks"
 CELL_SECONDS = 600
+MATHJAX_URL = "mathjax/MathJax.js?config=TeX-AMS-MML_HTMLorMML-full,Safe"
 # Cells in which learners look at their own work are stored without the solution's verdict.
 EXERCISE_TAG = "exercise"
 
@@ -79,11 +83,19 @@ def last_cell(output: Path) -> str:
     return f"after cell {begun[-1]}" if begun else "before the first cell"
 
 
-def write_html(executed: nbformat.NotebookNode, folder: Path, target: Path) -> None:
-    """Write an executed notebook as one HTML page with its images in it."""
-    exporter = HTMLExporter(embed_images=True)
-    page, _ = exporter.from_notebook_node(executed, {"metadata": {"path": str(folder)}})
-    target.write_text(page)
+def write_html(executed: nbformat.NotebookNode, target: Path) -> None:
+    """Write an executed notebook as an HTML page with its figures in it, and MathJax beside it."""
+    page = deepcopy(executed)
+    for cell in page.cells:
+        # nbconvert takes in no image from above the folder that it is given.
+        cell.source = cell.source.replace("](../images/", "](images/")
+    mathjax = target.parent / "mathjax"
+    if not mathjax.exists():
+        shutil.copytree(STATIC_ASSETS_PATH, mathjax)
+    exporter = HTMLExporter(embed_images=True, mathjax_url=MATHJAX_URL, require_js_url="")
+    about = {"path": str(PROJECT), "name": target.stem}
+    html, _ = exporter.from_notebook_node(page, {"metadata": about})
+    target.write_text(html)
 
 
 def store_outputs(notebook: Path, executed: nbformat.NotebookNode) -> None:
@@ -121,7 +133,7 @@ def main() -> None:
         started = time.monotonic()
         try:
             executed = run_solved(notebook, arguments.output / notebook.name)
-            write_html(executed, NOTEBOOKS, arguments.output / f"{notebook.stem}.html")
+            write_html(executed, arguments.output / f"{notebook.stem}.html")
             if arguments.in_place:
                 store_outputs(notebook, executed)
         except NotebookFailed as failure:

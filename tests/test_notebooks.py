@@ -73,9 +73,11 @@ def test_navigation_stands_at_both_ends(notebook):
 @pytest.mark.timeout(600)
 def test_runs_solved(notebook, tmp_path):
     executed = run_solved(notebook, tmp_path / notebook.name)
-    write_html(executed, NOTEBOOKS, tmp_path / "page.html")
-    page = (tmp_path / "page.html").read_text()
-    assert "../images/" not in page
+    write_html(executed, tmp_path / "page.html")
+    sources = re.findall(r'<img[^>]* src="([^"]{20})', (tmp_path / "page.html").read_text())
+    assert sources
+    assert all(source.startswith("data:image/") for source in sources)
+    assert (tmp_path / "mathjax" / "MathJax.js").exists()
 
 
 def write_notebook(path: Path, *sources: str) -> Path:
