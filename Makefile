@@ -5,11 +5,12 @@ BIN := .venv/bin
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 export OPAL_PREFIX := $(CURDIR)/.venv
 unexport VIRTUAL_ENV
-PYTHON_FILES := hvdcourse notebooks source_code solutions tests
+PYTHON_FILES := hvdcourse notebooks source_code solutions tests tools
 AS_ROOT := $(if $(filter 0,$(shell id -u)),--allow-root)
 
 .DEFAULT_GOAL := help
-.PHONY: help lab test course setup clean lint format exercises figures notebooks browser-test
+.PHONY: help lab test course setup clean lint format exercises figures notebooks browser-test \
+	bench-startup
 
 help:
 	@echo "make lab           set everything up and open the course in JupyterLab"
@@ -23,6 +24,7 @@ help:
 	@echo "make figures       draw the figures in images/ anew"
 	@echo "make notebooks     run every notebook, solved, and store its outputs in place"
 	@echo "make browser-test  run the first lesson in JupyterLab in a real browser"
+	@echo "make bench-startup measure what starting two ranks costs, in several ways"
 
 lab: setup
 	jupyter lab --ip=localhost --notebook-dir=. --LabApp.default_url=/lab/tree/notebooks/00_start_here.ipynb \
@@ -66,3 +68,6 @@ notebooks: setup
 browser-test:
 	@tools/setup.sh --group browser
 	tools/browser-test.sh
+
+bench-startup: setup
+	python tools/bench_startup.py

@@ -68,10 +68,10 @@ def find_script(script: str | Path, folder: str | Path | None = None) -> Path:
         raise BadInput(f"no script {str(script)!r}: looked for {looked}")
     try:
         compile(path.read_bytes(), str(path), "exec")
-    except SyntaxError as error:
-        text = (error.text or "").strip()
-        raise BadInput(f"{path}, line {error.lineno}: {error.msg}: {text}") from None
-    except (OSError, ValueError) as error:
+    except (OSError, SyntaxError, ValueError) as error:
+        if isinstance(error, SyntaxError) and error.lineno:
+            text = (error.text or "").strip()
+            raise BadInput(f"{path}, line {error.lineno}: {error.msg}: {text}") from None
         raise BadInput(f"{path} cannot be read as a Python script: {error}") from None
     return path
 

@@ -1,15 +1,21 @@
 """What the tests share: small scripts, and a watch over processes and folders left behind."""
 
+import os
+import shutil
+import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from textwrap import dedent
 
 import pytest
 
+from hvdcourse.exercises import PROJECT
+from hvdcourse.generate import generate
+
 sys.path.insert(0, str(Path(__file__).parent))  # for `from watching import …`
 
-from watching import watched
+from watching import HVDCOURSE, watched
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -43,3 +49,35 @@ def script(tmp_path: Path) -> Callable[..., Path]:
         return path
 
     return write
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Copy what a learner works with, as it came; commands that this test starts use the copy."""
+    copy = tmp_path / "project"
+    ignored = shutil.ignore_patterns("__pycache__")
+    for name in ("hvdcourse", "solutions"):
+        shutil.copytree(PROJECT / name, copy / name, ignore=ignored)
+    (copy / "source_code").mkdir()
+    generate(copy / "solutions", copy / "source_code")
+    monkeypatch.setenv("PYTHONPATH", str(copy))
+    return copy
+
+
+@pytest.fixture
+def hvdcourse(project: Path) -> Callable[..., subprocess.CompletedProcess]:
+    """Run the command in the copy of the project: ``hvdcourse("check", "mpi_concepts")``."""
+
+    def command(
+        *arguments: str, prefix: Sequence[str] = (), **environment: str
+    ) -> subprocess.CompletedProcess:
+        return subprocess.run(
+            [*prefix, HVDCOURSE, *arguments],
+            cwd=project,
+            env={**os.environ, **environment},
+            capture_output=True,
+            text=True,
+            timeout=150,
+        )
+
+    return command

@@ -34,13 +34,11 @@ def both_ranks_sleep(path: Path) -> bool:
     return all(path.with_name(f"ready_{rank}").exists() for rank in (0, 1))
 
 
-def start_command(path: Path, backend: str, **options) -> subprocess.Popen:
+def start_command(path: Path, backend: str) -> subprocess.Popen:
     """Start ``hvdcourse run`` as a terminal does, in a process group of its own."""
     command = [HVDCOURSE, "run", str(path), "-np", "2", "--backend", backend]
     pipe = subprocess.PIPE
-    process = subprocess.Popen(
-        command, stdout=pipe, stderr=pipe, text=True, process_group=0, **options
-    )
+    process = subprocess.Popen(command, stdout=pipe, stderr=pipe, text=True, start_new_session=True)
     assert wait_for(lambda: both_ranks_sleep(path))
     return process
 
@@ -80,29 +78,27 @@ def test_a_rank_asleep_before_a_collective_ends_the_run_and_both_places_are_name
         script(RANK_1_SLEEPS), 2, backend=backend, standstill=3, timeout=90, must_succeed=False
     )
     text = result.explain()
-    assert not result.ok
-    assert result.reason != "time limit"
+    if backend == "gloo":
+        assert (result.reason, result.exit_status) == ("standstill", 124)
+        assert text.startswith("The run was ended: no rank computed or printed anything for 3 s.")
+    else:  # Horovod's own stall check ends it
+        assert (result.reason, result.exit_status) == ("failed", 1)
+        assert text.startswith("No rank failed by itself: the ranks did not all come to the same")
     assert "Rank 0 was waiting in allreduce, script.py line 7: hvd.allreduce(" in text
     assert "Rank 1 was at script.py line 6: time.sleep(600)" in text
-
-
-def test_over_gloo_such_a_hang_is_called_a_standstill(script):
-    result = run(script(RANK_1_SLEEPS), 2, standstill=3, timeout=90, must_succeed=False)
-    assert (result.reason, result.exit_status) == ("standstill", 124)
-    assert "no rank computed or printed anything for 3 s" in result.explain()
 
 
 def test_a_rank_that_computes_or_prints_does_not_stand_still(script):
     path = script("""
         import time
-        end = time.time() + 5
+        end = time.time() + 3
         while time.time() < end:
             pass
-        for _ in range(8):
+        for _ in range(6):
             time.sleep(0.5)
             print("still here")
     """)
-    assert run(path, 1, standstill=3, timeout=60).ok
+    assert run(path, 1, standstill=2, timeout=60).ok
 
 
 @both_backends
