@@ -44,8 +44,9 @@ class Supervisor:
     def __init__(self, job: dict[str, Any]):
         self.job = job
         self.folder = RunFolder(job["folder"])
-        self.reason = "ended"
-        self.asked_for_stacks: set[int] = set()
+        self.reason: str | None = None
+        self.deadline = time.monotonic() + job["timeout"]
+        self.grace_ends: float | None = None
         self.selector = selectors.DefaultSelector()
         self.idle_since = self.last_cpu_check = time.monotonic()
         self.last_cpu_seconds = 0.0
@@ -59,31 +60,27 @@ class Supervisor:
         self.selector.register(sys.stdin, selectors.EVENT_READ, None)
 
     def follow(self) -> None:
-        """Forward output and metrics until the run is over, then end what is left of it."""
-        deadline = time.monotonic() + self.job["timeout"]
-        while True:
+        """Forward output and metrics until there is a reason to end the run, then end it."""
+        while self.reason is None:
             wanted = self.forward_output()
             self.forward_metrics()
             self.collect_statuses()
-            if not wanted:
-                self.reason = "interrupted"
-            elif len(self.statuses) == len(self.processes):
-                self.reason = "failed" if self.some_rank_failed() else "ended"
-            elif self.some_rank_failed():
-                if self.reason != "failed":
-                    self.reason = "failed"
-                    self.ask_for_stacks()
-                    deadline = min(deadline, time.monotonic() + GRACE_SECONDS)
-                if time.monotonic() < deadline:
-                    continue
-            elif time.monotonic() >= deadline:
-                self.reason = "time limit"
-            elif self.stands_still():
-                self.reason = "standstill"
-            else:
-                continue
-            break
+            self.reason = self.reason_to_end() if wanted else "interrupted"
         self.end_everything()
+
+    def reason_to_end(self) -> str | None:
+        """Return why the run is over, or None while it goes on."""
+        failed, now = self.some_rank_failed(), time.monotonic()
+        if len(self.statuses) == len(self.processes):
+            return "failed" if failed else "ended"
+        if failed:
+            if self.grace_ends is None:
+                self.grace_ends = now + GRACE_SECONDS
+                self.ask_for_stacks()
+            return "failed" if now >= self.grace_ends else None
+        if now >= self.deadline:
+            return "time limit"
+        return "standstill" if self.stands_still() else None
 
     def forward_output(self) -> bool:
         """Emit what the ranks have printed; return False once nobody wants the run any more."""
