@@ -1,4 +1,4 @@
-"""A first training run: a small network learns handwritten digits, on any number of ranks.
+"""A first training run: a small network learns to tell images apart, on any number of ranks.
 
 Run it:  hvdcourse run start_here.py -np 2 -- --epochs 4
 
@@ -12,12 +12,13 @@ import tensorflow as tf
 from horovod.tensorflow import broadcast_variables
 
 from hvdcourse.callbacks import ReportMetrics
-from hvdcourse.data import load_digits
+from hvdcourse.data import load
 from hvdcourse.models import small_convnet
 
 
 def read_arguments():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--data", default="digits", help="a data set, or a folder of images")
     parser.add_argument("--epochs", type=int, default=4, help="times to go through the images")
     parser.add_argument("--batch-size", type=int, default=32, help="images a step, on all ranks")
     parser.add_argument("--seed", type=int, default=0, help="for the weights and the shuffling")
@@ -27,19 +28,17 @@ def read_arguments():
 def main():
     arguments = read_arguments()
     hvd.init()
-    digits = load_digits()
+    data = load(arguments.data)
 
     # Every rank takes its own share of the images, and of the batch. Shares of one length give
     # every rank the same number of steps: at most size - 1 images are left out.
-    share = len(digits.train_images) // hvd.size()
+    share = len(data.train_images) // hvd.size()
     mine = slice(hvd.rank() * share, (hvd.rank() + 1) * share)
-    dataset = tf.data.Dataset.from_tensor_slices(
-        (digits.train_images[mine], digits.train_labels[mine])
-    )
+    dataset = tf.data.Dataset.from_tensor_slices((data.train_images[mine], data.train_labels[mine]))
     dataset = dataset.shuffle(share, seed=arguments.seed)
     dataset = dataset.batch(arguments.batch_size // hvd.size(), drop_remainder=True).prefetch(2)
 
-    model = small_convnet(digits.train_images.shape[1:], len(digits.classes), arguments.seed)
+    model = small_convnet(data.train_images.shape[1:], len(data.classes), arguments.seed)
     # In every step the ranks average their gradients before anyone changes a weight.
     optimizer = hvd.DistributedOptimizer(tf.keras.optimizers.SGD(0.05, momentum=0.9))
     loss = tf.keras.losses.SparseCategoricalCrossentropy(from_logits=True)
@@ -50,8 +49,8 @@ def main():
     history = model.fit(
         dataset,
         epochs=arguments.epochs,
-        validation_data=(digits.test_images, digits.test_labels),
-        validation_batch_size=len(digits.test_images),
+        validation_data=(data.test_images, data.test_labels),
+        validation_batch_size=len(data.test_images),
         callbacks=[
             hvd.callbacks.MetricAverageCallback(),
             ReportMetrics(images_per_epoch=share * hvd.size()),
