@@ -2,6 +2,7 @@
 
 import difflib
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +11,7 @@ from hvdcourse.image_folder import BadDataSet, find_images, read_images
 from hvdcourse.published import PUBLISHED
 
 NAMES = ("digits", *PUBLISHED)
+DIGITS_TEST_IMAGES = 360
 
 
 @dataclass(frozen=True)
@@ -83,20 +85,20 @@ def load_digits() -> DataSet:
     They come with scikit-learn, so no network is needed, and the split is always the same.
     Source: Alpaydin and Kaynak, 1998, doi:10.24432/C50P49, CC BY 4.0.
     """
-    from sklearn.datasets import load_digits as sklearn_digits
-    from sklearn.model_selection import train_test_split
-
-    digits = sklearn_digits()
-    images = (digits.images / 16.0).astype(np.float32)[..., np.newaxis]
-    labels = digits.target.astype(np.int64)
-    parts = train_test_split(images, labels, test_size=360, random_state=0, stratify=labels)
-    train_images, test_images, train_labels, test_labels = parts
+    # Read from the file itself: to import scikit-learn would cost every rank more than a second.
+    (package,) = find_spec("sklearn").submodule_search_locations
+    path = Path(package) / "datasets" / "data" / "digits.csv.gz"
+    table = np.loadtxt(path, delimiter=",", dtype=np.float32)
+    table = np.random.default_rng(0).permutation(table)
+    images = (table[:, :64] / 16).reshape(-1, 8, 8, 1)
+    labels = table[:, 64].astype(np.int64)
+    cut = len(table) - DIGITS_TEST_IMAGES
     return DataSet(
-        train_images,
-        train_labels,
-        test_images,
-        test_labels,
-        classes=tuple(str(name) for name in digits.target_names),
+        images[:cut],
+        labels[:cut],
+        images[cut:],
+        labels[cut:],
+        classes=tuple(str(digit) for digit in range(10)),
         source="Optical Recognition of Handwritten Digits, doi:10.24432/C50P49, CC BY 4.0",
     )
 

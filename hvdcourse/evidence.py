@@ -41,18 +41,21 @@ class ObservedRank:
         """Return the last value reported under this name. Raises Unmet without one."""
         return self.all_found(name)[-1]
 
-    def communicated(self, before: str, kind: str = "collective") -> list[list[dict[str, Any]]]:
-        """Return, for each report of this name, what was communicated since the report before it.
+    def communicated(
+        self, since: str, before: str, kind: str = "collective"
+    ) -> list[list[dict[str, Any]]]:
+        """Return what was communicated between two reports, once for every time they came.
 
         Args:
-            before: the name of the report.
+            since: the name of the first report.
+            before: the name of the second.
             kind: ``"collective"`` or ``"message"``.
         """
         groups, current = [], []
         for entry in self.entries:
             if entry.get("report") == before:
                 groups.append(current)
-            if "report" in entry:
+            if entry.get("report") == since:
                 current = []
             elif kind in entry:
                 current.append(entry)

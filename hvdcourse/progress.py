@@ -45,9 +45,10 @@ def fingerprint(script: Path) -> str:
 def read_progress() -> dict[str, Any]:
     """Return what is remembered, by exercise; a damaged file counts as nothing remembered."""
     try:
-        return json.loads((state_folder() / "progress.json").read_text())
+        progress = json.loads((state_folder() / "progress.json").read_text())
     except (FileNotFoundError, ValueError):
         return {}
+    return progress if isinstance(progress, dict) else {}
 
 
 def remember(verdict: ExerciseVerdict) -> None:

@@ -7,6 +7,7 @@ import types
 from importlib import metadata
 
 import pytest
+from rich.console import Console
 from watching import HVDCOURSE
 
 from hvdcourse import doctor
@@ -18,14 +19,9 @@ def by_name(findings) -> dict[str, doctor.Finding]:
     return {finding.name: finding for finding in findings}
 
 
-def test_this_machine_is_healthy_and_the_command_says_so():
-    done = subprocess.run([HVDCOURSE, "doctor"], capture_output=True, text=True)
-    assert (done.returncode, done.stderr) == (0, ""), done.stdout
-    assert done.stdout.endswith("This machine is ready.\n")
-
-
-def test_the_diagnosis_for_programs_has_what_the_course_needs():
+def test_this_machine_is_healthy_and_has_what_the_course_needs():
     done = subprocess.run([HVDCOURSE, "doctor", "--json"], capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, ""), done.stdout
     diagnosis = json.loads(done.stdout)
     assert diagnosis["healthy"] is True
     found = {one["name"]: one["found"] for one in diagnosis["findings"]}
@@ -116,9 +112,12 @@ def test_a_run_of_two_ranks_that_goes_wrong_is_named_with_its_fix(
     assert fix in finding.fix
 
 
-def test_what_is_wrong_makes_the_diagnosis_unhealthy_and_prints_the_fix(capsys):
-    from rich.console import Console
+def test_a_healthy_machine_is_ready(capsys):
+    doctor.Diagnosis([doctor.Finding("cores", "2")]).print(Console(width=80))
+    assert capsys.readouterr().out.endswith("This machine is ready.\n")
 
+
+def test_what_is_wrong_makes_the_diagnosis_unhealthy_and_prints_the_fix(capsys):
     findings = [doctor.Finding("cores", "2"), doctor.Finding("memory", "1 GiB", False, "buy more")]
     diagnosis = doctor.Diagnosis(findings)
     assert not diagnosis.healthy

@@ -99,42 +99,76 @@ def test_every_exercise_has_three_differently_written_right_answers(name):
     assert sum(exercise_of(answer) == name for answer in ANSWERS) >= 3
 
 
-def test_a_mean_of_means_is_no_mean():
-    text = changed("mpi_concepts", ("mean = total / count", MEAN_OF_MEANS))
-    verdict = verdict_on("mpi_concepts", text)
-    assert verdict.first_unmet.number == 4
-    assert "mean over all ranks' images" in verdict.first_unmet.expected
-    assert [line[:6] for line in verdict.first_unmet.seen] == ["rank 0", "rank 1"]
+# Mistakes of different steps share a run: each step is judged by itself.
+SCORES = '    report("all_scores", all_scores)\n'
+SUMMARY = 'report("summary", arguments.summary.read_text() if arguments.summary.exists() else "")'
+MISTAKES = {
+    "alike": (
+        ("default_rng()", "default_rng(5)"),
+        ("direction = hvd.broadcast(direction, root_rank=0).numpy()", "pass"),
+        (
+            "mean = total / count",
+            "mean = hvd.allreduce(images[rows].mean(axis=0), op=hvd.Average).numpy()",
+        ),
+        (SCORES, ""),
+        (SUMMARY, 'report("summary", 7)'),
+    ),
+    "alone": (
+        ("    mean = total / count", "    mean = images.mean(axis=0)"),
+        ('total = hvd.allreduce(images[rows].sum(axis=0), op=hvd.Sum, name="total").numpy()', ""),
+        ('count = hvd.allreduce(np.float64(len(rows)), op=hvd.Sum, name="count").numpy()', ""),
+        (SCORES, f"    if rank == 0:\n    {SCORES}"),
+        ('report("my_brightness", my_brightness)', 'report("my_brightness", "much")'),
+        ("        write_summary(arguments", "        (arguments"),
+    ),
+    "too early": (('    hvd.allreduce(np.float32(0), name="barrier")\n', ""),),
+}
 
 
-MEAN_OF_MEANS = "mean = hvd.allreduce(images[rows].mean(axis=0), op=hvd.Average).numpy()"
-
-
-def test_the_right_mean_without_talking_to_the_other_rank_is_not_enough():
-    before = solution("mpi_concepts", without=4)
-    text = before.replace("mean = images[rows].mean(axis=0)", "mean = images.mean(axis=0)")
-    verdict = verdict_on("mpi_concepts", text)
-    assert verdict.first_unmet.number == 4
-    assert "without a collective" in told(verdict)
+def seen(mistakes: str, number: int) -> str:
+    """Return what the learner who made these mistakes is told of a step; "" where it passes."""
+    verdict = verdict_on("mpi_concepts", changed("mpi_concepts", *MISTAKES[mistakes]))
+    assert verdict.failure is None, verdict.failure
+    step = verdict.steps[number - 1]
+    return "" if step.passed else "\n".join([step.expected, *step.seen])
 
 
 def test_a_seed_that_makes_all_ranks_draw_alike_is_no_broadcast():
-    text = solution("mpi_concepts", without=3).replace("default_rng()", "default_rng(5)")
-    verdict = verdict_on("mpi_concepts", text)
-    assert verdict.first_unmet.number == 3
-    assert "draws a direction of its own" in told(verdict)
+    assert "every rank draws a direction of its own" in seen("alike", 3)
 
 
-def test_without_a_barrier_the_last_step_fails():
-    text = changed("mpi_concepts", ('hvd.allreduce(np.float32(0), name="barrier")', ""))
-    assert passed(verdict_on("mpi_concepts", text)) == list(range(1, 8))
+def test_a_mean_of_means_is_no_mean():
+    expected, *by_rank = seen("alike", 4).splitlines()
+    assert "every rank gets the mean over all ranks' images" in expected
+    assert [line[:7] for line in by_rank] == ["rank 0:", "rank 1:"]
 
 
-def test_a_summary_that_nobody_writes_fails_the_last_step_alone():
-    text = changed("mpi_concepts", ("        write_summary(arguments", "        (arguments"))
-    verdict = verdict_on("mpi_concepts", text)
-    assert passed(verdict) == list(range(1, 8))
-    assert "in the end it has 0" in told(verdict)
+def test_the_right_mean_without_talking_to_the_other_rank_is_not_enough():
+    assert "without a collective" in seen("alone", 4)
+
+
+def test_a_missing_report_is_named_with_the_rank():
+    assert "rank 0 reported no 'all_scores'" in seen("alike", 5)
+    assert "rank 1 reported no 'all_scores'" in seen("alone", 5)
+
+
+def test_a_report_of_another_kind_fails_its_step_with_a_reason():
+    assert "the check could not read what was reported" in seen("alike", 8)
+    assert "the check could not read what was reported" in seen("alone", 7)
+
+
+def test_a_summary_that_nobody_writes_fails():
+    assert "in the end it has 0" in seen("alone", 8)
+
+
+def test_without_a_barrier_a_rank_goes_on_too_early():
+    assert "rank 1: read 0 lines from the summary" in seen("too early", 8)
+
+
+def test_mistakes_in_some_steps_fail_no_other_steps():
+    assert not any(seen("alike", number) for number in (1, 2, 6, 7))
+    assert not any(seen("alone", number) for number in (1, 2, 3, 6))
+    assert not any(seen("too early", number) for number in range(1, 8))
 
 
 def test_a_barrier_that_one_rank_never_reaches_ends_in_a_verdict():
@@ -161,46 +195,18 @@ def test_the_same_barrier_where_the_other_rank_ends_never_passes_either():
 
 
 @pytest.mark.parametrize("end", ["raise RuntimeError('late')", "sys.exit(1)", "os.abort()"])
-@pytest.mark.parametrize("name", ["ring_allreduce"])
-def test_a_crash_after_all_reports_never_passes(name, end):
+def test_a_crash_after_all_reports_never_passes(end):
     crash = f"    main()\n    import os, sys\n    {end}\n"
-    text = solution(name).replace("    main()\n", crash)
-    verdict = verdict_on(name, text)
+    verdict = verdict_on("ring_allreduce", changed("ring_allreduce", ("    main()\n", crash)))
     assert verdict.failure
     assert passed(verdict) == []
 
 
 def test_a_rank_killed_after_all_reports_never_passes():
     killed = "    main()\n    import os\n    os.kill(os.getpid(), 9 if hvd.rank() else 0)\n"
-    verdict = verdict_on("mpi_concepts", solution("mpi_concepts").replace("    main()\n", killed))
+    verdict = verdict_on("mpi_concepts", changed("mpi_concepts", ("    main()\n", killed)))
     assert passed(verdict) == []
     assert "Rank 1 failed first: was killed by SIGKILL" in told(verdict)
-
-
-def test_a_missing_report_fails_its_step_alone_and_is_named():
-    text = changed("mpi_concepts", ('    report("all_scores", all_scores)\n', ""))
-    verdict = verdict_on("mpi_concepts", text)
-    assert passed(verdict) == [1, 2, 3, 4, 6, 7, 8]
-    assert verdict.first_unmet.seen == ["rank 0 reported no 'all_scores'"]
-
-
-def test_a_report_missing_on_one_rank_is_named_with_the_rank():
-    report = 'report("all_scores", all_scores)'
-    text = changed("mpi_concepts", (report, f"if rank == 0:\n        {report}"))
-    verdict = verdict_on("mpi_concepts", text)
-    assert verdict.first_unmet.seen == ["rank 1 reported no 'all_scores'"]
-
-
-def test_a_report_of_another_kind_fails_its_step_with_a_reason():
-    text = changed(
-        "mpi_concepts",
-        ('report("my_brightness", my_brightness)', 'report("my_brightness", "much")'),
-        ('report("summary", arguments.summary.read_text() if arguments.summary.exists() else "")',
-         'report("summary", 7)'),
-    )  # fmt: skip
-    verdict = verdict_on("mpi_concepts", text)
-    assert passed(verdict) == list(range(1, 7))
-    assert "the check could not read what was reported" in told(verdict)
 
 
 @pytest.mark.parametrize("name", EACH_EXERCISE)

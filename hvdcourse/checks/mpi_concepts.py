@@ -66,7 +66,7 @@ def check_mean(run: ObservedRun) -> None:
     rows = [row for mine in run.found("rows") for row in mine]
     expected = images[rows].mean(axis=0)
     means = run.found("mean")
-    talked = [bool(rank.communicated(before="mean")[-1]) for rank in run.ranks]
+    talked = [bool(rank.communicated("direction", "mean")[-1]) for rank in run.ranks]
     met = [close(mean, expected) and spoke for mean, spoke in zip(means, talked, strict=True)]
     seen = [
         f"a mean brightness of {np.mean(mean):.6f}, {'after' if spoke else 'without'} a collective"

@@ -89,7 +89,7 @@ def check_scatter_reduce(run: ObservedRun) -> None:
             f"holds the finished sums of chunks {np.flatnonzero(mine).tolist()}" for mine in holds
         ]
         demand(f"for length {length}, rank r holds the sum of chunk r + 1", met, seen)
-    check_traffic(run, "scattered")
+    check_traffic(run, "bounds", "scattered")
 
 
 def check_allgather(run: ObservedRun) -> None:
@@ -103,14 +103,14 @@ def check_allgather(run: ObservedRun) -> None:
         right = [int((mine == expected).sum()) for mine in reduced]
         seen = [f"{count} of {len(expected)} places hold their finished sum" for count in right]
         demand(f"for length {length}, every rank ends with all finished chunks", met, seen)
-    check_traffic(run, "reduced")
+    check_traffic(run, "scattered", "reduced")
 
 
-def check_traffic(run: ObservedRun, report: str) -> None:
+def check_traffic(run: ObservedRun, since: str, before: str) -> None:
     """Demand that each rank sent all chunks but one, and used no collective of MPI's own."""
     for case, (length, (bounds,)) in enumerate(by_length(run, "bounds")):
-        messages = [rank.communicated(report, "message")[case] for rank in run.ranks]
-        collectives = [rank.communicated(report, "collective")[case] for rank in run.ranks]
+        messages = [rank.communicated(since, before, "message")[case] for rank in run.ranks]
+        collectives = [rank.communicated(since, before, "collective")[case] for rank in run.ranks]
         sent = [sum(message["bytes"] for message in mine) for mine in messages]
         smallest = int((bounds[0][:, 1] - bounds[0][:, 0]).min())
         limit = (length - smallest) * BYTES_A_NUMBER
