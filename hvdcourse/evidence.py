@@ -54,7 +54,7 @@ class ObservedRank:
         groups, current = [], []
         for entry in self.entries:
             if entry.get("report") == before:
-                groups.append(current)
+                groups.append(list(current))
             if entry.get("report") == since:
                 current = []
             elif kind in entry:
