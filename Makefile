@@ -54,7 +54,7 @@ format:
 	ruff check --fix $(PYTHON_FILES)
 	nb-clean clean $(NOTEBOOK_FORMAT) notebooks
 
-NOTEBOOK_FORMAT := --preserve-cell-outputs --preserve-cell-metadata tags --
+NOTEBOOK_FORMAT := --preserve-cell-outputs --preserve-execution-counts --preserve-cell-metadata tags --
 
 exercises:
 	python -m hvdcourse.generate

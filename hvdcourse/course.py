@@ -6,15 +6,17 @@ import sys
 import time
 from copy import deepcopy
 from pathlib import Path
+from uuid import uuid4
 
 import nbformat
 from jupyter_client import AsyncKernelManager
+from jupyter_core.paths import jupyter_runtime_dir
 from jupyter_server_mathjax.app import STATIC_ASSETS_PATH
 from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernelError
 from nbconvert import HTMLExporter
 from papermill import execute_notebook
 from papermill.exceptions import PapermillExecutionError
-from traitlets import CaselessStrEnum
+from traitlets import CaselessStrEnum, default
 
 from hvdcourse.verdict import UNMET_MARK
 
@@ -23,6 +25,12 @@ class LocalKernelManager(AsyncKernelManager):
     """Talks to its kernel through files instead of TCP ports, which others could listen to."""
 
     transport = CaselessStrEnum(["tcp", "ipc"], default_value="ipc")
+
+    @default("ip")
+    def _sockets_beside_other_runtime_files(self) -> str:
+        folder = Path(jupyter_runtime_dir())
+        folder.mkdir(parents=True, exist_ok=True)
+        return str(folder / f"kernel-{uuid4().hex[:8]}")
 
 
 PROJECT = Path(__file__).resolve().parent.parent
@@ -99,19 +107,20 @@ def write_html(executed: nbformat.NotebookNode, target: Path) -> None:
 
 
 def store_outputs(notebook: Path, executed: nbformat.NotebookNode) -> None:
-    """Put the outputs of a solved run into the notebook itself, which is otherwise unchanged."""
+    """Put the outputs of a solved run into the notebook itself, which is otherwise unchanged.
+
+    The cells are counted as they would be in a run of the notebook as it is.
+    """
     original = nbformat.read(notebook, as_version=4)
     ran = {cell.id: cell for cell in executed.cells}
-    for cell in original.cells:
-        if cell.cell_type != "code":
-            continue
-        hidden = EXERCISE_TAG in cell.metadata.get("tags", [])
-        cell.outputs = [] if hidden else ran[cell.id].outputs
+    code_cells = (cell for cell in original.cells if cell.cell_type == "code")
+    for count, cell in enumerate(code_cells, start=1):
+        is_learners = EXERCISE_TAG in cell.metadata.get("tags", [])
+        cell.outputs = [] if is_learners else ran[cell.id].outputs
+        cell.execution_count = None if is_learners else count
         for output in cell.outputs:
-            output.pop("execution_count", None) if output.output_type == "stream" else None
             if output.output_type == "execute_result":
-                output.execution_count = None
-        cell.execution_count = None
+                output.execution_count = count
     nbformat.write(original, notebook)
 
 
