@@ -40,10 +40,11 @@ class ReportMetrics(tf.keras.callbacks.Callback):
             self.send(step=batch + 1, steps=self.params["steps"], **(logs or {}))
 
     def on_epoch_end(self, epoch: int, logs: dict[str, float] | None = None) -> None:
-        """Report the epoch's metrics and its throughput."""
-        seconds = self.last_step - self.epoch_started
-        speed = self.images_per_epoch / seconds
-        self.send(done=True, seconds=seconds, images_per_second=speed, **(logs or {}))
+        """Report the epoch's metrics and its throughput, and add these to what ``fit`` returns."""
+        logs = {} if logs is None else logs
+        logs["seconds"] = self.last_step - self.epoch_started
+        logs["images_per_second"] = self.images_per_epoch / logs["seconds"]
+        self.send(done=True, **logs)
 
     def send(self, **metrics: Any) -> None:
         """Report a row of metrics together with the epoch that they belong to."""

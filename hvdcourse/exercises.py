@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from hvdcourse.checks import mpi_concepts, ring_allreduce
+from hvdcourse.checks import input_pipeline, mpi_concepts, ring_allreduce
 from hvdcourse.evidence import ObservedRun
 from hvdcourse.launch import BadInput
 
@@ -42,6 +42,7 @@ class Step:
 class Exercise:
     """A script with steps. ``timeout`` and ``standstill`` are seconds for each run of a check.
 
+    ``observe`` names what to record of the ranks' communication; empty for nothing.
     ``trials`` gets a folder for the files that the runs of one check write.
     """
 
@@ -84,6 +85,16 @@ EXERCISES = (
         trials=lambda _: [Trial(np, ring_allreduce.arguments()) for np in (2, 3, 5)],
         steps=tuple(Step(*row) for row in ring_allreduce.STEPS),
         timeout=12,
+    ),
+    Exercise(
+        name="input_pipeline",
+        notebook="02_single_gpu_baseline",
+        backend="gloo",
+        observe="",
+        trials=lambda _: [Trial(1, input_pipeline.arguments())],
+        steps=tuple(Step(*row) for row in input_pipeline.STEPS),
+        # With one heap for all threads, what is no longer used can go back to the system.
+        environment={"MALLOC_ARENA_MAX": "1"},
     ),
 )
 

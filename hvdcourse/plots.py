@@ -3,8 +3,12 @@
 from collections.abc import Mapping
 
 import matplotlib.pyplot as plt
+import numpy as np
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.patches import Patch
 
+from hvdcourse.fed_epoch import FedEpoch
 from hvdcourse.result import RunResult
 
 # Okabe and Ito's palette, without its black and yellow.
@@ -31,4 +35,61 @@ def plot_training(runs: Mapping[str, RunResult]) -> Figure:
     right.title.set_fontsize(9)
     for axes in (left, right):
         axes.spines[["top", "right"]].set_visible(False)
+    return figure
+
+
+def lanes(intervals: np.ndarray) -> list[int]:
+    """Return a lane for each (begin, end), sorted by begin, so that none overlap in a lane."""
+    free_at: list[float] = []
+    chosen = []
+    for begin, end in intervals:
+        lane = next((n for n, free in enumerate(free_at) if free <= begin), len(free_at))
+        free_at[lane : lane + 1] = [end]
+        chosen.append(lane)
+    return chosen
+
+
+def draw_feeding(axes: Axes, epoch: FedEpoch, work: str) -> None:
+    """Draw one epoch as a time line: the timed ``work`` on the samples, and the device's steps."""
+    start = epoch.asked[0]
+    times = np.unique(epoch.column(work), axis=0) - start
+    times = times[times[:, 0] >= 0]  # a cache delivers times of an earlier epoch
+    rows = lanes(times)
+    stretches = [(begin, end - begin) for begin, end in times]
+    for lane in set(rows):
+        mine = [one for one, row in zip(stretches, rows, strict=True) if row == lane]
+        # Two tints in turn show where one file ends and the next begins.
+        axes.broken_barh(mine, (lane - 0.4, 0.8), color=(COLOURS[1], COLOURS[5]), linewidth=0)
+    device = max(rows, default=0) + 1
+    asked, arrived, ended = (
+        np.array(one) - start for one in (epoch.asked, epoch.arrived, epoch.ended)
+    )
+    waits, steps = (
+        np.stack([one, other - one], 1) for one, other in ((asked, arrived), (arrived, ended))
+    )
+    waiting = {"facecolor": "white", "edgecolor": "#999999", "hatch": "////", "linewidth": 0.5}
+    axes.broken_barh(waits, (device - 0.4, 0.8), **waiting)
+    axes.broken_barh(steps, (device - 0.4, 0.8), color=COLOURS[0], edgecolor="white")
+    axes.set_yticks([device / 2 - 0.5, device], ["processor", "device"])
+    axes.tick_params(axis="y", length=0)
+    axes.set_ylim(device + 0.6, -0.6)
+    axes.spines[["top", "right", "left"]].set_visible(False)
+
+
+def plot_feeding(epochs: Mapping[str, FedEpoch], work: str, seconds: float) -> Figure:
+    """Draw the first seconds of epochs, by their name, as time lines one below the other."""
+    size = (9, 1.5 * len(epochs) + 0.8)
+    figure, rows = plt.subplots(
+        len(epochs), 1, figsize=size, sharex=True, squeeze=False, layout="constrained"
+    )
+    for axes, (name, epoch) in zip(rows[:, 0], epochs.items(), strict=True):
+        draw_feeding(axes, epoch, work)
+        axes.set_title(f"{name}: device busy {epoch.busy:.0%}", loc="left", fontsize=10)
+    rows[-1, 0].set(xlim=(0, seconds), xlabel="time since the epoch began (s)")
+    handles = [
+        Patch(facecolor=COLOURS[1], label="read and decode one file"),
+        Patch(facecolor=COLOURS[0], label="training step"),
+        Patch(facecolor="white", edgecolor="#999999", hatch="////", label="device waits"),
+    ]
+    figure.legend(handles=handles, loc="outside upper right", ncols=3, frameon=False)
     return figure

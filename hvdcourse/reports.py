@@ -31,6 +31,11 @@ def report(name: str, value: Any) -> None:
     with np.printoptions(precision=4, threshold=12, suppress=True):
         shown = value.numpy() if hasattr(value, "numpy") else value
         print(f"{name}: {shown}", flush=True)
+    keep(name, value)
+
+
+def keep(name: str, value: Any) -> None:
+    """Keep a finding, without printing it, as ``report`` does in a run under ``hvdcourse``."""
     folder = RunFolder.of_this_process()
     if folder is not None:
         entry = {"report": name, "value": plain(value)}

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from pathlib import Path
 
-from hvdcourse.figures import collectives, parallelism, places, ring
+from hvdcourse.figures import baseline, collectives, parallelism, places, ring
 from hvdcourse.figures.drawing import Canvas
 
 IMAGES = Path(__file__).resolve().parents[2] / "images"
@@ -20,6 +20,7 @@ FIGURES: dict[str, Callable[[], Canvas]] = {
     "01_synchronous_asynchronous": parallelism.draw_synchronous_asynchronous,
     "01_parameter_server_and_ring": ring.draw_parameter_server_and_ring,
     "01_ring_allreduce_steps": ring.draw_ring_allreduce_steps,
+    "02_input_pipeline": baseline.draw_input_pipeline,
 }
 
 
