@@ -36,7 +36,7 @@ if [ "$(printf '%s\n' "$uv_version" "$found" | sort -V | head -n 1)" != "$uv_ver
     fi
 fi
 
-[ -d .venv ] || echo "Setting up .venv. The first time Horovod is compiled: about 4 minutes on 2 cores."
+[ -d .venv ] || echo "Setting up .venv. The first time Horovod is compiled, which takes minutes."
 # A shell that is inside another virtual environment must not confuse uv.
 unset VIRTUAL_ENV
 # --inexact keeps what was added for another purpose: the GPU packages, the browser, your own.
