@@ -39,5 +39,7 @@ fi
 [ -d .venv ] || echo "Setting up .venv. The first time Horovod is compiled, which takes minutes."
 # A shell that is inside another virtual environment must not confuse uv.
 unset VIRTUAL_ENV
+# Halves the time that Horovod's compilation takes.
+export CMAKE_TOOLCHAIN_FILE="$PWD/tools/horovod_build/toolchain.cmake"
 # --inexact keeps what was added for another purpose: the GPU packages, the browser, your own.
 "$uv" sync --locked --inexact "$@" || stop "the setup failed; the reason stands above"
