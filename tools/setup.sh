@@ -39,6 +39,8 @@ fi
 [ -d .venv ] || echo "Setting up .venv. The first time Horovod is compiled, which takes minutes."
 # A shell that is inside another virtual environment must not confuse uv.
 unset VIRTUAL_ENV
+# Horovod's build imports TensorFlow several times: the first time must leave its bytecode behind.
+unset PYTHONDONTWRITEBYTECODE
 # Halves the time that Horovod's compilation takes.
 export CMAKE_TOOLCHAIN_FILE="$PWD/tools/horovod_build/toolchain.cmake"
 # --inexact keeps what was added for another purpose: the GPU packages, the browser, your own.
