@@ -41,6 +41,8 @@ fi
 unset VIRTUAL_ENV
 # Horovod's build imports TensorFlow several times: the first time must leave its bytecode behind.
 unset PYTHONDONTWRITEBYTECODE
+# Called by make, Horovod's build would use a single core.
+export MAKEFLAGS="-j$(nproc)"
 # Halves the time that Horovod's compilation takes.
 export CMAKE_TOOLCHAIN_FILE="$PWD/tools/horovod_build/toolchain.cmake"
 # --inexact keeps what was added for another purpose: the GPU packages, the browser, your own.
