@@ -5,12 +5,14 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
+from hvdcourse.command_line import arguments_from
 from hvdcourse.environment import OBSERVE_VARIABLE
 from hvdcourse.evidence import ObservedRun, Unmet
 from hvdcourse.exercises import SOURCE_CODE, Exercise, Step, find_exercise
 from hvdcourse.launch import run
 from hvdcourse.progress import remember
 from hvdcourse.result import RunResult
+from hvdcourse.trial import Trial
 from hvdcourse.verdict import ExerciseVerdict, StepVerdict
 
 
@@ -33,7 +35,7 @@ def check(
     folder = Path(folder) if folder is not None else SOURCE_CODE
     started = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="hvdcourse-check-") as scratch:
-        runs, failure = observe_runs(exercise, folder, Path(scratch))
+        runs, failure = observe_runs(exercise, steps, folder, Path(scratch))
         verdicts = [judge(one, runs, failure) for one in steps]
     verdict = ExerciseVerdict(
         exercise=exercise.name,
@@ -53,14 +55,16 @@ def check(
 
 
 def observe_runs(
-    exercise: Exercise, folder: Path, scratch: Path
-) -> tuple[list[ObservedRun], str | None]:
-    """Run every trial of the exercise; stop at the first run that does not end well.
+    exercise: Exercise, steps: list[Step], folder: Path, scratch: Path
+) -> tuple[list[tuple[Trial, ObservedRun]], str | None]:
+    """Run every trial that these steps need; stop at the first run that does not end well.
 
-    Returns the observed runs, and in words what went wrong, or None.
+    Returns the trials with their observed runs, and in words what went wrong, or None.
     """
-    runs = []
+    done: list[tuple[Trial, ObservedRun]] = []
     for trial in exercise.trials(scratch):
+        if not any(trial.judges(step.number) for step in steps):
+            continue
         result: RunResult = run(
             f"{exercise.name}.py",
             np=trial.np,
@@ -68,29 +72,33 @@ def observe_runs(
             timeout=exercise.timeout,
             standstill=exercise.standstill,
             folder=folder,
-            environment={OBSERVE_VARIABLE: exercise.observe, **exercise.environment},
+            environment={
+                OBSERVE_VARIABLE: exercise.observe, **exercise.environment, **trial.environment
+            },
             quiet=True,
             must_succeed=False,
-            **trial.arguments,
-        )
+            arguments=arguments_from(trial.arguments),
+        )  # fmt: skip
         if not result.ok:
-            return runs, f"On {trial.np} ranks the script did not end well.\n{result.explain()}"
-        runs.append(ObservedRun(result, trial.arguments))
-    return runs, None
+            return done, f"On {trial.np} ranks the script did not end well.\n{result.explain()}"
+        earlier = [observed for _, observed in done]
+        done.append((trial, ObservedRun(result, trial.arguments, earlier)))
+    return done, None
 
 
-def judge(step: Step, runs: list[ObservedRun], failure: str | None) -> StepVerdict:
+def judge(step: Step, runs: list[tuple[Trial, ObservedRun]], failure: str | None) -> StepVerdict:
     """Judge one step by what was observed. A run that did not end well never passes."""
     expected, seen = "", []
     if failure is not None:
         expected = "the script runs to its end on every rank"
         seen = failure.splitlines()
+    concerned = [observed for trial, observed in runs if trial.judges(step.number)]
     try:
-        for observed in runs if failure is None else []:
+        for observed in concerned if failure is None else []:
             step.check(observed)
     except Unmet as unmet:
         expected, seen = unmet.expected, unmet.seen
-        if len(runs) > 1:
+        if len({one.np for one in concerned}) > 1:
             seen = [f"on {observed.np} ranks:", *seen]
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
         expected = "every rank reports values of the kind that the script's comments describe"

@@ -4,8 +4,10 @@ import os
 import sys
 from pathlib import Path
 
-# Tells a rank what to record of its communication: "horovod" or "mpi4py".
+# Tells a rank what to record: its communication ("horovod", "mpi4py"), or its "training".
 OBSERVE_VARIABLE = "HVDCOURSE_OBSERVE"
+# "EPOCH:FROM:TO": copy the rank's folder in FROM to TO when this epoch, counted from 0, begins.
+KEEP_VARIABLE = "HVDCOURSE_KEEP_FILES_AT"
 # An option of Linux's prctl: the signal that a process gets when its parent ends.
 PR_SET_PDEATHSIG = 1
 

@@ -1,6 +1,6 @@
 """What a check may look at: the findings and messages of real ranks, and how to judge them."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from hvdcourse.result import RankResult, RunResult
@@ -25,6 +25,7 @@ class ObservedRank:
     def __init__(self, result: RankResult):
         self.rank = result.rank
         self.entries = result.evidence
+        self.output = result.output
 
     def all_found(self, name: str) -> list[Any]:
         """Return every value that the rank reported under this name.
@@ -40,6 +41,16 @@ class ObservedRank:
     def found(self, name: str) -> Any:
         """Return the last value reported under this name. Raises Unmet without one."""
         return self.all_found(name)[-1]
+
+    def notes(self, name: str) -> list[Any]:
+        """Return the values of all notes that were taken of the rank under this name."""
+        return [entry["value"] for entry in self.entries if entry.get("note") == name]
+
+    def allreduced_bytes(self) -> int:
+        """Return how many bytes the rank has put into allreduces; one in a graph counts once."""
+        return sum(
+            entry["bytes"] for entry in self.entries if entry.get("collective") == "allreduce"
+        )
 
     def communicated(
         self, since: str, before: str, kind: str = "collective"
@@ -63,9 +74,18 @@ class ObservedRank:
 
 
 class ObservedRun:
-    """One run of an exercise: its ranks, and the arguments that the check chose for it."""
+    """One run of an exercise: its ranks, and the arguments that the check chose for it.
 
-    def __init__(self, result: RunResult, arguments: dict[str, Any]):
+    ``earlier`` are the runs of the same check that came before it.
+    """
+
+    def __init__(
+        self,
+        result: RunResult,
+        arguments: dict[str, Any],
+        earlier: Sequence["ObservedRun"] = (),
+    ):
+        self.earlier = list(earlier)
         self.ranks = [ObservedRank(rank) for rank in result.ranks]
         self.np = result.np
         self.arguments = arguments

@@ -1,13 +1,13 @@
 """The manifest: every exercise, its steps, their hints and their checks."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
-from hvdcourse.checks import input_pipeline, mpi_concepts, ring_allreduce
+from hvdcourse.checks import fashion_mnist, input_pipeline, mpi_concepts, ring_allreduce
 from hvdcourse.evidence import ObservedRun
 from hvdcourse.launch import BadInput
+from hvdcourse.trial import Trial
 
 PROJECT = Path(__file__).resolve().parent.parent
 SOURCE_CODE = PROJECT / "source_code"
@@ -15,21 +15,17 @@ SOLUTIONS = PROJECT / "solutions"
 
 
 @dataclass(frozen=True)
-class Trial:
-    """One run of an exercise's script: the number of ranks and the script's arguments."""
-
-    np: int
-    arguments: dict[str, Any]
-
-
-@dataclass(frozen=True)
 class Step:
-    """One step of an exercise. Raises ValueError without a title, a hint or a check."""
+    """One step of an exercise. Raises ValueError without a title, a hint or a check.
+
+    ``needs`` are other steps without which this one cannot be met.
+    """
 
     number: int
     title: str
     hint: str
     check: Callable[[ObservedRun], None]
+    needs: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
         if not (self.title.strip() and self.hint.strip() and callable(self.check)):
@@ -50,7 +46,7 @@ class Exercise:
     notebook: str
     backend: str
     observe: str
-    trials: Callable[[Path], list[Trial]]
+    trials: Callable[[Path], Iterable[Trial]]
     steps: tuple[Step, ...]
     timeout: float = 60
     standstill: float = 8
@@ -95,6 +91,14 @@ EXERCISES = (
         steps=tuple(Step(*row) for row in input_pipeline.STEPS),
         # With one heap for all threads, what is no longer used can go back to the system.
         environment={"MALLOC_ARENA_MAX": "1"},
+    ),
+    Exercise(
+        name="fashion_mnist",
+        notebook="03_multi_gpu_horovodrun",
+        backend="gloo",
+        observe="training",
+        trials=fashion_mnist.trials,
+        steps=tuple(Step(*row) for row in fashion_mnist.STEPS),
     ),
 )
 

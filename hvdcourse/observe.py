@@ -30,13 +30,28 @@ _MPI_COLLECTIVES += ("Reduce_scatter_block", "Iallreduce")
 _MPI_COLLECTIVES += ("allreduce", "reduce", "allgather", "gather", "bcast", "scatter", "alltoall")
 
 
-def observe(folder: RunFolder, rank: int, what: str) -> None:
-    """Start to record ``what`` this rank communicates through: ``"horovod"`` or ``"mpi4py"``."""
+def _nothing_to_finish() -> None:
+    pass
+
+
+def observe(folder: RunFolder, rank: int, what: str) -> Callable[[], None]:
+    """Start to record what this rank does, and return what is to be called when it is done.
+
+    ``what`` is ``"horovod"`` or ``"mpi4py"`` for what it communicates through, or ``"training"``.
+    """
+    finish = _nothing_to_finish
+    if what == "training":
+        from hvdcourse.observe_training import TrainingObserver
+
+        observer = TrainingObserver(folder, rank)
+        observer.start()
+        what, finish = "horovod", observer.finish
 
     def record(kind: str, name: str, size: int) -> None:
         folder.append(rank, "evidence", {kind: name, "bytes": size})
 
     {"horovod": observe_horovod, "mpi4py": observe_mpi4py}[what](record)
+    return finish
 
 
 def observe_horovod(record: Callable[[str, str, int], None]) -> None:

@@ -78,13 +78,16 @@ def main() -> None:
     faulthandler.register(signal.SIGUSR1, file=stack_file, all_threads=False)
     cores = split_cores(place.local_rank, place.local_size)
     folder.write_state(place.rank, "started", pid=os.getpid(), cores=cores)
+    finish_observing = None
     if os.environ.get(OBSERVE_VARIABLE):
         from hvdcourse.observe import observe
 
-        observe(folder, place.rank, os.environ[OBSERVE_VARIABLE])
-    sys.argv = [script, *arguments]
+        finish_observing = observe(folder, place.rank, os.environ[OBSERVE_VARIABLE])
+    sys.argv = [script, *(argument.replace("{rank}", str(place.rank)) for argument in arguments)]
     sys.path[0] = str(Path(script).parent)
     status, error = run_script(script)
+    if status == 0 and finish_observing:
+        finish_observing()
     sys.stdout.flush()
     folder.write_state(place.rank, "ended", status=status, error=error, time=time.time())
     if status != 0:

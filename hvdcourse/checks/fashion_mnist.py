@@ -1,0 +1,248 @@
+"""What each step of ``fashion_mnist.py`` must make true, on 2 ranks, resumed, and on 1."""
+
+import random
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from hvdcourse.checks import training
+from hvdcourse.checks.training import notes, rates, weights_before
+from hvdcourse.environment import KEEP_VARIABLE
+from hvdcourse.evidence import ObservedRank, ObservedRun, demand
+from hvdcourse.trial import Trial
+
+EPOCHS, WARMUP_EPOCHS, KILLED_AFTER = 4, 1, 2
+# The schedule of the script: after half of the epochs and after three quarters of them.
+FACTORS = np.array([1, 1, 0.1, 0.01])
+NEARLY_ALL_RATES = 1e-3
+
+
+def arguments(folder: Path) -> dict[str, Any]:
+    """Return arguments for one run: few images, and shares of unequal length on 2 ranks.
+
+    Every rank draws its first weights apart, and has a folder that no other rank sees.
+    """
+    return {
+        "images": random.randrange(225, 256, 2),
+        "epochs": EPOCHS,
+        "batch_size": 16,
+        "learning_rate": 0.02,
+        "warmup_epochs": WARMUP_EPOCHS,
+        "seed": random.randrange(1000),
+        "weights_seed": f"{random.randrange(1000)}{{rank}}",
+        "folder": str(folder / "{rank}"),
+    }
+
+
+def by_epoch(run: ObservedRun) -> list[np.ndarray]:
+    """Return each rank's learning rates as an array of shape (epochs, steps)."""
+    found = [rates(rank) for rank in run.ranks]
+    met = [len(mine) > 0 and len(mine) % EPOCHS == 0 for mine in found]
+    seen = [f"{len(mine)} updates in {EPOCHS} epochs" for mine in found]
+    demand("every epoch has the same number of updates", met, seen)
+    return [mine.reshape(EPOCHS, -1) for mine in found]
+
+
+def check_saving(run: ObservedRun) -> None:
+    check_one_writer(run)
+    if run.earlier:
+        check_resumed(run, run.earlier[0])
+
+
+def check_one_writer(run: ObservedRun) -> None:
+    """Rank 0 writes checkpoints and logs; the other ranks' folders stay empty."""
+    folders = [Path(run.arguments["folder"].format(rank=rank.rank)) for rank in run.ranks]
+    files = [sorted(one.name for one in f.rglob("*") if one.is_file()) for f in folders]
+    met = [bool(mine) == (rank == 0) for rank, mine in enumerate(files)]
+    seen = [f"wrote {len(mine)} files" + (f": {mine[0]}…" if mine else "") for mine in files]
+    demand("rank 0 writes the checkpoints and logs, and no other rank writes any", met, seen)
+
+
+def check_resumed(run: ObservedRun, whole: ObservedRun) -> None:
+    """A resumed run goes on where the killed one was, and ends like one that was never killed."""
+    steps = [len(notes(rank, "update")) // EPOCHS for rank in whole.ranks]
+    left = [len(notes(rank, "update")) for rank in run.ranks]
+    demand(
+        f"after a kill at the end of epoch {KILLED_AFTER} of {EPOCHS}, every rank goes on with "
+        f"epoch {KILLED_AFTER + 1}",
+        [mine == (EPOCHS - KILLED_AFTER) * per for mine, per in zip(left, steps, strict=True)],
+        [f"made {mine / per:g} more epochs" for mine, per in zip(left, steps, strict=True)],
+    )
+    wanted = [
+        weights_before(rank)[KILLED_AFTER * per]
+        for rank, per in zip(whole.ranks, steps, strict=True)
+    ]
+    far = [
+        training.distance(weights_before(rank)[0], mine)
+        for rank, mine in zip(run.ranks, wanted, strict=True)
+    ]
+    demand(
+        "before its first step, every rank of the resumed run has the weights of the killed one",
+        [one < training.SMALL for one in far],
+        [f"begins {100 * one:.2g} % away from them" for one in far],
+    )
+    ends = [
+        [np.array(notes(rank, "end")[0]["weights"]) for rank in one.ranks] for one in (run, whole)
+    ]
+    far = [training.distance(mine, other) for mine, other in zip(*ends, strict=True)]
+    demand(
+        "the resumed run ends with the weights of a run that was never killed: the optimizer's "
+        "state came back too, and its gradients are still averaged",
+        [one < training.COMPRESSED / 10 for one in far],
+        [f"ends {100 * one:.2g} % away from them" for one in far],
+    )
+
+
+def check_scaled_rate(run: ObservedRun) -> None:
+    wanted = run.arguments["learning_rate"] * run.np
+    highest = [mine.max() for mine in map(rates, run.ranks)]
+    demand(
+        f"the highest learning rate is {run.arguments['learning_rate']} x {run.np} = {wanted:g}",
+        [abs(mine / wanted - 1) < NEARLY_ALL_RATES for mine in highest],
+        [f"the highest is {mine:g}" for mine in highest],
+    )
+
+
+def check_warmup(run: ObservedRun) -> None:
+    found = by_epoch(run)
+    warmups = [mine[:WARMUP_EPOCHS].ravel() for mine in found]
+    highest = [mine.max() for mine in found]
+    demand(
+        f"in the first {WARMUP_EPOCHS} epoch the rate rises with every step, from an {run.np}th of "
+        "its highest value to that value"
+        if run.np > 1
+        else "on one rank nothing is warmed up: the rate is the highest from the first step on",
+        [rises(mine, top / run.np, top) for mine, top in zip(warmups, highest, strict=True)],
+        [f"the rates are {mine[0]:.4g}, {mine[1]:.4g}, … {mine[-1]:.4g}" for mine in warmups],
+    )
+    rests = [mine[WARMUP_EPOCHS:] for mine in found]
+    wanted = [top * FACTORS[WARMUP_EPOCHS:, None] for top in highest]
+    demand(
+        "after the warmup the schedule alone sets the rate: "
+        + ", then ".join(f"{one[0]:.4g}" for one in wanted[0]),
+        [np.allclose(m, w, rtol=NEARLY_ALL_RATES) for m, w in zip(rests, wanted, strict=True)],
+        [", then ".join(f"{row[0]:.4g} to {row[-1]:.4g}" for row in mine) for mine in rests],
+    )
+
+
+def rises(found: np.ndarray, begin: float, end: float) -> bool:
+    """Whether the rates lie, but for one step's worth, on the line from begin to end."""
+    rise = (end - begin) / len(found)
+    line = begin + rise * np.arange(1, len(found) + 1)
+    return bool(np.all(np.abs(found - line) <= 1.01 * rise + NEARLY_ALL_RATES * end))
+
+
+def check_novograd(run: ObservedRun) -> None:
+    """The first update divides each layer's gradient by its norm, and so moves all layers alike."""
+    lengths = moved_by_layer(run.ranks[0])
+    typical = float(np.median(lengths))
+    spread = float(np.max(np.abs(lengths / typical - 1))) if typical > 0 else np.inf
+    shown = ", ".join(f"{one:.3g}" for one in lengths[:4])
+    demand(
+        "the first update moves every layer equally far for its rate, against its gradient: "
+        "each layer's gradient is divided by its norm",
+        [spread < 0.05],
+        [f"for a rate of 1 the first layers moved by {shown}, … (0: elsewhere)"],
+    )
+
+
+def moved_by_layer(rank: ObservedRank) -> np.ndarray:
+    """Return how far the first update moved each variable along its gradient, for a rate of 1."""
+    first, second = notes(rank, "update")[:2]
+    gradient = np.array(first["gradient"])
+    moved = (np.array(first["weights"]) - np.array(second["weights"]))[:, :-1] / first["rate"]
+    along = np.einsum("vp,vp->v", moved, gradient[:, :-1])
+    squared = np.einsum("vp,vp->v", gradient[:, :-1], gradient[:, :-1])
+    ratio = np.divide(along, squared, out=np.zeros_like(along), where=squared > 0)
+    rest = np.linalg.norm(moved - ratio[:, None] * gradient[:, :-1], axis=1)
+    parallel = rest <= 0.02 * np.linalg.norm(moved, axis=1) + 1e-9
+    # A layer behind a convolution that is still 0 has no gradient, and does not move.
+    return np.where(parallel, ratio * gradient[:, -1], 0.0)[gradient[:, -1] > 0]
+
+
+def trials(folder: Path) -> Iterator[Trial]:
+    """Yield a run on 2 ranks, that run again from where a kill would have left it, and one on 1."""
+    chosen = arguments(folder / "whole")
+    keep = {KEEP_VARIABLE: f"{KILLED_AFTER}:{folder / 'whole'}:{folder / 'killed'}"}
+    yield Trial(2, chosen, keep)
+    yield Trial(2, {**chosen, "folder": str(folder / "killed" / "{rank}")}, steps=(7,))
+    yield Trial(1, {**arguments(folder / "alone"), "images": 65}, steps=(8, 9))
+
+
+STEPS = (
+    (
+        1,
+        "Every process knows its place, and its GPU",
+        "hvd.init() once, before anything else of TensorFlow. Of the list that "
+        'tf.config.list_physical_devices("GPU") returns, make the one with the number '
+        "hvd.local_rank() visible with tf.config.set_visible_devices. The list may be empty.",
+        training.check_place,
+    ),
+    (
+        2,
+        "Only rank 0 prints",
+        "Ask whether hvd.rank() == 0. For fit, verbose=0 is silence.",
+        training.check_one_voice,
+    ),
+    (
+        3,
+        "Every rank applies the mean of all ranks' gradients",
+        "hvd.DistributedOptimizer(optimizer) returns an optimizer that averages before it applies.",
+        training.check_mean_gradient,
+    ),
+    (
+        4,
+        "All ranks start from rank 0's weights",
+        "broadcast_variables(variables, root_rank=0) before fit, for the model's variables and for "
+        "the optimizer's. hvd.callbacks.BroadcastGlobalVariablesCallback(0) does it too, but only "
+        "after the first step: too late for a run that is resumed (step 7).",
+        training.check_same_start,
+    ),
+    (
+        5,
+        "Each epoch's images are shared out among the ranks",
+        "batches(…) deals the images out: tell it which rank of how many asks. And the fewer "
+        "images a rank has, the fewer are its steps: steps_per_epoch(…) wants the size, too.",
+        training.check_shares,
+    ),
+    (
+        6,
+        "The test images are shared out, and the metrics are averaged",
+        "shard(count, rank, size) gives a rank's share of the test images. "
+        "hvd.callbacks.MetricAverageCallback() then averages what the ranks found; callbacks that "
+        "use the metrics come after it.",
+        training.check_validation,
+    ),
+    (
+        7,
+        "Rank 0 alone saves, and what it resumes from reaches every rank",
+        "Two places. Only rank 0 looks for a checkpoint and loads it; hvd.broadcast(first_epoch, "
+        "root_rank=0) tells the others where to go on, and step 4 hands them the weights and the "
+        "optimizer's state. Only rank 0 gets the callbacks that write.",
+        check_saving,
+        (3, 4),
+    ),
+    (
+        8,
+        "The learning rate grows with the number of ranks",
+        "Multiply it by hvd.size(): the global batch has grown by as much.",
+        check_scaled_rate,
+    ),
+    (
+        9,
+        "The learning rate warms up, then follows its schedule",
+        "hvd.callbacks.LearningRateWarmupCallback for the first --warmup-epochs epochs, then "
+        "hvd.callbacks.LearningRateScheduleCallback with start_epoch, in place of the scheduler "
+        "that is there: of two that set the rate in the same epoch, the later one wins. Give both "
+        "initial_lr=learning_rate and momentum_correction=False.",
+        check_warmup,
+    ),
+    (
+        10,
+        "The optimizer is NovoGrad, at the same scaled rate",
+        "NovoGrad(learning_rate) from hvdcourse.optimizers, where SGD stands.",
+        check_novograd,
+    ),
+)

@@ -1,0 +1,215 @@
+"""What distributed training must make true, judged by the notes of ``observe_training``."""
+
+from collections import Counter
+from typing import Any
+
+import numpy as np
+
+from hvdcourse.data import load_digits
+from hvdcourse.evidence import ObservedRank, ObservedRun, Unmet, demand
+from hvdcourse.fingerprints import identities
+
+# Of float32 sums in another order, and of gradients that were compressed on their way.
+SMALL, COMPRESSED = 1e-4, 1e-2
+
+
+def notes(rank: ObservedRank, name: str) -> list[Any]:
+    """Return a rank's notes under a name. Raises Unmet where there is none."""
+    found = rank.notes(name)
+    if not found:
+        wanted = "every rank trains, evaluates and ends with a model"
+        raise Unmet(wanted, [f"rank {rank.rank}: nothing was seen of what it {WORDS[name]}"])
+    return found
+
+
+WORDS = {
+    "place": "updates",
+    "trained": "trains on",
+    "evaluated": "evaluates",
+    "gradient": "computes as gradients",
+    "update": "updates",
+    "end": "has learned",
+}
+
+
+def weights_before(rank: ObservedRank) -> np.ndarray:
+    """Return the weights' fingerprints before each update: (updates, variables, numbers)."""
+    return np.array([update["weights"] for update in notes(rank, "update")])
+
+
+def weights_at_end(rank: ObservedRank) -> np.ndarray:
+    """Return the fingerprints of the weights at the end: (variables, numbers)."""
+    return np.array(notes(rank, "end")[0]["weights"])
+
+
+def rates(rank: ObservedRank) -> np.ndarray:
+    """Return the learning rate of each update, of shape (updates,)."""
+    return np.array([update["rate"] for update in notes(rank, "update")], np.float64)
+
+
+def distance(found: np.ndarray, wanted: np.ndarray) -> float:
+    """Return how far fingerprints are apart, relative to the larger ones; inf if shapes differ."""
+    if found.shape != wanted.shape:
+        return float("inf")
+    projections = np.s_[..., :-1]
+    length = np.linalg.norm(wanted[projections])
+    return float(np.linalg.norm((found - wanted)[projections]) / max(length, 1e-30))
+
+
+def check_place(run: ObservedRun) -> None:
+    """Every rank knows its place, and sees one GPU: that of its local rank."""
+    places = [notes(rank, "place")[0] for rank in run.ranks]
+    met = [
+        (place["rank"], place["size"], place["local_rank"]) == (r, run.np, r)
+        and place["gpus"] in ([r], [])
+        for r, place in enumerate(places)
+    ]
+    seen = [
+        "Horovod was not initialised" if place["rank"] is None else
+        f"rank {place['rank']} of {place['size']}, sees {gpus_in_words(place['gpus'])}"
+        for place in places
+    ]  # fmt: skip
+    demand(
+        f"the ranks are 0 to {run.np - 1} of {run.np}, and each sees one GPU, with the number of "
+        "its local rank (where there are none, the check pretends that there are)",
+        met,
+        seen,
+    )
+
+
+def gpus_in_words(numbers: list[int]) -> str:
+    """Say which GPUs these are."""
+    if not numbers:
+        return "no GPU"
+    return ("GPU " if len(numbers) == 1 else "GPUs ") + ", ".join(str(one) for one in numbers)
+
+
+def check_one_voice(run: ObservedRun) -> None:
+    """Rank 0 prints, and nobody else."""
+    lines = [rank.output for rank in run.ranks]
+    met = [bool(mine) == (rank == 0) for rank, mine in enumerate(lines)]
+    seen = [f"printed {len(mine)} lines" + (f": {mine[0]!r}…" if mine else "") for mine in lines]
+    demand("rank 0 prints, and the other ranks print nothing", met, seen)
+
+
+def check_mean_gradient(run: ObservedRun) -> None:
+    """Every update is made with the mean of all ranks' own gradients."""
+    own = [np.array(notes(rank, "gradient")) for rank in run.ranks]
+    used = [
+        np.array([update["gradient"] for update in notes(rank, "update")]) for rank in run.ranks
+    ]
+    counts = [len(mine) for mine in (*own, *used)]
+    if len(set(counts)) > 1:
+        seen = [f"{len(o)} gradients, {len(u)} updates" for o, u in zip(own, used, strict=True)]
+        demand("all ranks make equally many updates, one for each gradient", [False], seen)
+    mean = np.mean(own, axis=0)
+    far = [distance(mine, mean) for mine in used]
+    # Ranks with the same weights and the same samples have the same gradients, averaged or not.
+    alike = all(distance(mine, own[0]) < COMPRESSED for mine in own[1:])
+    averaged = [
+        not alike or rank.allreduced_bytes() > notes(rank, "place")[0]["bytes"] / 3
+        for rank in run.ranks
+    ]
+    met = [f < COMPRESSED and was for f, was in zip(far, averaged, strict=True)]
+    seen = [
+        f"its updates use gradients {100 * f:.0f} % away from the mean"
+        if was
+        else "its gradients were never averaged"
+        for f, was in zip(far, averaged, strict=True)
+    ]
+    demand("in every step all ranks use the mean of all ranks' gradients", met, seen)
+    if started_alike(run):
+        check_same_end(run)
+
+
+def averages_gradients(rank: ObservedRank) -> bool:
+    """Whether the rank has put a gradient's worth of bytes, or half of it, into allreduces."""
+    return rank.allreduced_bytes() > notes(rank, "place")[0]["bytes"] / 3
+
+
+def started_alike(run: ObservedRun) -> bool:
+    """Whether all ranks had the same weights before the first or the second update."""
+    before = [weights_before(rank) for rank in run.ranks]
+    steps = min(2, *(len(mine) for mine in before))
+    return any(
+        all(distance(mine[step], before[0][step]) < SMALL for mine in before)
+        for step in range(steps)
+    )
+
+
+def check_same_end(run: ObservedRun) -> None:
+    """All ranks have the same weights at the end."""
+    ends = [weights_at_end(rank) for rank in run.ranks]
+    far = [distance(mine, ends[0]) for mine in ends]
+    seen = [f"{100 * one:.2g} % away from rank 0's weights" for one in far]
+    demand("all ranks have the same weights at the end", [one < COMPRESSED for one in far], seen)
+
+
+def check_same_start(run: ObservedRun) -> None:
+    """All ranks have rank 0's weights, at the latest after the first step."""
+    before = [weights_before(rank) for rank in run.ranks]
+    steps = min(2, *(len(mine) for mine in before))
+    far = [min(distance(mine[s], before[0][s]) for s in range(steps)) for mine in before]
+    seen = [f"{100 * one:.2g} % away from rank 0's weights" for one in far]
+    wanted = "every rank goes on with rank 0's weights, at the latest after the first step"
+    demand(wanted, [started_alike(run)] * run.np, seen)
+
+
+def known_samples(kind: str, count: int | None = None) -> dict[float, int]:
+    """Return the number of every digit image by its identity."""
+    digits = load_digits()
+    images = (digits.train_images if kind == "trained" else digits.test_images)[:count]
+    return {identity: number for number, identity in enumerate(identities(images))}
+
+
+def samples_of(rank: ObservedRank, kind: str, known: dict[float, int]) -> list[list[int]]:
+    """Return the numbers of the samples of each batch. Raises Unmet for one that is not known."""
+    try:
+        return [[known[one] for one in batch] for batch in notes(rank, kind)]
+    except KeyError:
+        wanted = "the ranks train on the images of --data, as they are"
+        raise Unmet(wanted, [f"rank {rank.rank}: got an image that is not among them"]) from None
+
+
+def check_shares(run: ObservedRun) -> None:
+    """In each epoch the ranks together see each sample once."""
+    count, epochs = run.arguments["images"], run.arguments["epochs"]
+    known = known_samples("trained", count)
+    batches = [samples_of(rank, "trained", known) for rank in run.ranks]
+    steps = {len(mine) for mine in batches}
+    seen = [
+        f"{len(mine) / epochs:g} steps and {sum(map(len, mine)) / epochs:g} images an epoch"
+        for mine in batches
+    ]
+    wanted = f"in each epoch the {run.np} ranks, together, train on each of the {count} images once"
+    demand(wanted, [len(steps) == 1 and not next(iter(steps)) % epochs], seen)
+    per_epoch = next(iter(steps)) // epochs
+    for epoch in range(epochs):
+        part = slice(epoch * per_epoch, (epoch + 1) * per_epoch)
+        times = Counter(one for mine in batches for batch in mine[part] for one in batch)
+        if set(times.values()) != {1} or len(times) != count:
+            more = sum(n > 1 for n in times.values())
+            seen += [f"epoch {epoch + 1}: {len(times)} images were seen, {more} more than once"]
+            raise Unmet(wanted, seen)
+
+
+def check_validation(run: ObservedRun) -> None:
+    """The test images are shared out, and every rank has the metrics of them all."""
+    known = known_samples("evaluated")
+    shares = [
+        {one for batch in samples_of(rank, "evaluated", known) for one in batch}
+        for rank in run.ranks
+    ]
+    overlap = [sum(one in other for other in shares) for mine in shares for one in mine]
+    seen = [f"evaluates {len(mine)} images" for mine in shares]
+    wanted = f"each of the {len(known)} test images is evaluated by one rank"
+    demand(wanted, [set(overlap) == {1} and len(overlap) == len(known)], seen)
+    correct = [notes(rank, "end")[0]["correct"] for rank in run.ranks]
+    whole = sum(mine[one] for mine, share in zip(correct, shares, strict=True) for one in share)
+    accuracy = whole / len(known)
+    reported = [rank.found("val_accuracy")[-1] for rank in run.ranks]
+    demand(
+        f"every rank has the accuracy of the whole test set, {accuracy:.4f}",
+        [abs(mine - accuracy) < SMALL for mine in reported],
+        [f"has {mine:.4f}" for mine in reported],
+    )

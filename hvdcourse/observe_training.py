@@ -1,0 +1,170 @@
+"""Records what training does on a rank: samples, gradients, learning rates, weights.
+
+Every note is taken where TensorFlow itself passes by, so that it does not matter how a script
+spells its training: ``fit`` or a loop, in a graph or eagerly. Arrays are kept as fingerprints.
+"""
+
+import functools
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from hvdcourse.environment import KEEP_VARIABLE
+from hvdcourse.fingerprints import fingerprints, identities
+from hvdcourse.pretended_gpus import PretendedGPUs
+from hvdcourse.reports import plain
+from hvdcourse.run_folder import RunFolder
+
+
+class TrainingObserver:
+    """Takes notes of one rank's training from the moment ``start`` is called.
+
+    The notes, in the order in which things happen, each under its name:
+
+    - ``place``: once, before the first update: Horovod's rank, size and local rank (None where
+      Horovod was not initialised), the GPUs that the process sees, the gradient's bytes.
+    - ``trained`` and ``evaluated``: the identities of a batch's samples.
+    - ``gradient``: what a tape has computed from the rank's own samples.
+    - ``update``: the gradient that the optimizer was given, the weights before, and the rate.
+    - ``end``: the weights at the end, and for each test image of ``digits`` 1 where they are right.
+    """
+
+    def __init__(self, folder: RunFolder, rank: int):
+        self.folder, self.rank = folder, rank
+        self.model: tf.keras.Model | None = None
+        self.depth = 0
+        self.placed = False
+        self.gpus = PretendedGPUs()
+        self.keep_at = os.environ.get(KEEP_VARIABLE)
+
+    def note(self, name: str, value: Any) -> None:
+        """Add a note to the rank's evidence."""
+        self.folder.append(self.rank, "evidence", {"note": name, "value": plain(value)})
+
+    def start(self) -> None:
+        """Begin to take notes."""
+        if not tf.config.list_physical_devices("GPU"):
+            self.gpus.pretend()
+        tf.GradientTape.gradient = self.observed_tape(tf.GradientTape.gradient)
+        tf.keras.Model.__call__ = self.observed_model(tf.keras.Model.__call__)
+        if self.keep_at is not None:
+            callbacks = tf.keras.callbacks.CallbackList
+            callbacks.on_epoch_begin = self.observed_epoch(callbacks.on_epoch_begin)
+        for optimizer in (tf.keras.optimizers.Optimizer, tf.keras.optimizers.legacy.Optimizer):
+            optimizer.apply_gradients = self.observed_update(optimizer.apply_gradients)
+
+    def observed_tape(self, gradient: Callable[..., Any]) -> Callable[..., Any]:
+        """Return ``tf.GradientTape.gradient`` with a note of the gradients of variables."""
+
+        @functools.wraps(gradient)
+        def call(tape: Any, target: Any, sources: Any, *arguments: Any, **options: Any) -> Any:
+            result = gradient(tape, target, sources, *arguments, **options)
+            found = [one for one in tf.nest.flatten(result) if one is not None]
+            if all(isinstance(one, tf.Variable) for one in tf.nest.flatten(sources)) and found:
+                self.when_run(self.note_gradient, [dense(one) for one in found])
+            return result
+
+        return call
+
+    def observed_model(self, model_call: Callable[..., Any]) -> Callable[..., Any]:
+        """Return ``tf.keras.Model.__call__`` with a note of the samples that come in."""
+
+        @functools.wraps(model_call)
+        def call(model: tf.keras.Model, inputs: Any, *arguments: Any, **options: Any) -> Any:
+            self.depth += 1
+            try:
+                if self.depth == 1 and not tf.keras.backend.is_keras_tensor(inputs):
+                    self.model = model
+                    name = "trained" if options.get("training") else "evaluated"
+                    self.when_run(functools.partial(self.note_samples, name), [inputs])
+                return model_call(model, inputs, *arguments, **options)
+            finally:
+                self.depth -= 1
+
+        return call
+
+    def observed_update(self, apply_gradients: Callable[..., Any]) -> Callable[..., Any]:
+        """Return an optimizer's ``apply_gradients`` with a note of what it is given."""
+
+        @functools.wraps(apply_gradients)
+        def call(optimizer: Any, grads_and_vars: Any, *arguments: Any, **options: Any) -> Any:
+            pairs = [(dense(one), variable) for one, variable in grads_and_vars if one is not None]
+            given = [gradient for gradient, _ in pairs]
+            values = [variable.value() for _, variable in pairs]
+            self.when_run(self.note_update, [learning_rate(optimizer), *given, *values])
+            return apply_gradients(optimizer, pairs, *arguments, **options)
+
+        return call
+
+    def observed_epoch(self, on_epoch_begin: Callable[..., Any]) -> Callable[..., Any]:
+        """Return Keras' start of an epoch, with a copy of the files as a kill would leave them."""
+        epoch_to_keep, source, target = self.keep_at.split(":")
+
+        @functools.wraps(on_epoch_begin)
+        def call(callbacks: Any, epoch: int, *arguments: Any, **options: Any) -> Any:
+            if epoch == int(epoch_to_keep):
+                mine = Path(source) / str(self.rank)
+                if mine.exists():
+                    shutil.copytree(mine, Path(target) / str(self.rank))
+            return on_epoch_begin(callbacks, epoch, *arguments, **options)
+
+        return call
+
+    def when_run(self, take_note: Callable[..., None], tensors: list[Any]) -> None:
+        """Call ``take_note`` with the tensors' values each time that this place is come by."""
+        tf.numpy_function(take_note, tensors, [])
+
+    def note_gradient(self, *gradient: np.ndarray) -> None:
+        """Take a note of the gradient of this rank's own samples."""
+        self.note("gradient", fingerprints(gradient))
+
+    def note_samples(self, name: str, samples: np.ndarray) -> None:
+        """Take a note of which samples a batch has."""
+        self.note(name, identities(samples))
+
+    def note_update(self, rate: np.ndarray, *arrays: np.ndarray) -> None:
+        """Take a note of an optimizer's update: gradients first, then the weights before it."""
+        half = len(arrays) // 2
+        if not self.placed:
+            self.placed = True
+            size = sum(array.nbytes for array in arrays[:half])
+            self.note("place", {**horovod_place(), "gpus": self.gpus.visible(), "bytes": size})
+        gradient, weights = fingerprints(arrays[:half]), fingerprints(arrays[half:])
+        self.note("update", {"rate": rate, "gradient": gradient, "weights": weights})
+
+    def finish(self) -> None:
+        """Take the last note: the weights at the end and how good they are."""
+        if self.model is None:
+            return
+        from hvdcourse.data import load
+
+        weights = fingerprints([one.numpy() for one in self.model.trainable_variables])
+        data, self.depth = load("digits"), 1
+        predicted = np.asarray(self.model(data.test_images, training=False)).argmax(axis=-1)
+        correct = (predicted == data.test_labels).astype(int)
+        self.note("end", {"weights": weights, "correct": correct})
+
+
+def dense(gradient: Any) -> tf.Tensor:
+    """Return a gradient as a tensor, also that of an embedding, which comes as slices."""
+    return tf.convert_to_tensor(gradient)
+
+
+def learning_rate(optimizer: Any) -> tf.Tensor:
+    """Return the learning rate of the update that comes next."""
+    rate = getattr(optimizer, "_learning_rate", None)
+    rate = optimizer.learning_rate if rate is None else rate
+    return tf.convert_to_tensor(rate(optimizer.iterations) if callable(rate) else rate)
+
+
+def horovod_place() -> dict[str, int | None]:
+    """Return what Horovod says of this process's place; None for each where it was not asked to."""
+    import horovod.tensorflow as hvd
+
+    names = ("rank", "size", "local_rank")
+    return {name: getattr(hvd, name)() if hvd.is_initialized() else None for name in names}
