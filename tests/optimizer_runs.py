@@ -6,11 +6,12 @@ import tensorflow as tf
 from hvdcourse.optimizers import LAMB, NovoGrad
 
 STEPS = 30
-SHAPES = {"conv/kernel": (3, 3, 2, 4), "dense/kernel": (5, 3), "dense/bias": (3,), "scalar": ()}
+FEW = {"dense/kernel": (5, 3), "dense/bias": (3,)}
+SHAPES = {"conv/kernel": (3, 3, 2, 4), **FEW, "scalar": ()}
 RATE = 0.0625  # exact in every type
 
 
-def problem(seed, shapes=SHAPES, steps=STEPS):
+def problem(seed, shapes=FEW, steps=STEPS):
     """First weights, and gradients of each step, whose sizes differ widely between layers."""
     random = np.random.default_rng(seed)
     weights = {name: random.normal(size=shape) for name, shape in shapes.items()}
@@ -22,19 +23,30 @@ def problem(seed, shapes=SHAPES, steps=STEPS):
     return weights, gradients
 
 
-def trained(optimizer, weights, gradients, dtype="float64", rates=None, compiled=True):
-    """Return the variables after all steps."""
-    variables = [tf.Variable(value, name=name, dtype=dtype) for name, value in weights.items()]
+def runs(optimizer, problems, dtype="float64", rates=None, compiled=True):
+    """Yield the variables after all steps of each problem; it is traced once for all of them."""
+    names = list(problems[0][0])
+    variables = [tf.Variable(problems[0][0][name], name=name, dtype=dtype) for name in names]
 
     def step(rows):
         optimizer.apply_gradients(zip(rows, variables, strict=True))
 
     step = tf.function(step) if compiled else step
-    for number, gradient in enumerate(gradients):
-        if rates is not None:
-            optimizer.learning_rate = rates[number]
-        step([as_gradient(gradient[name], dtype) for name in weights])
-    return {name: value.numpy() for name, value in zip(weights, variables, strict=True)}
+    for weights, gradients in problems:
+        for variable in optimizer.variables():
+            variable.assign(tf.zeros_like(variable))
+        for name, variable in zip(names, variables, strict=True):
+            variable.assign(tf.cast(weights[name], dtype))
+        for number, gradient in enumerate(gradients):
+            if rates is not None:
+                optimizer.learning_rate = rates[number]
+            step([as_gradient(gradient[name], dtype) for name in names])
+        yield {name: value.numpy() for name, value in zip(names, variables, strict=True)}
+
+
+def trained(optimizer, weights, gradients, **options):
+    """Return the variables after all steps of one problem."""
+    return next(runs(optimizer, [(weights, gradients)], **options))
 
 
 def as_gradient(value, dtype):
