@@ -24,6 +24,9 @@ class LayerwiseOptimizer(tf.keras.optimizers.Optimizer):
     bits and are updated in 32, since squares of their gradients would underflow; only the new
     weights are rounded.
 
+    Variables that were excluded as objects, by ``exclude_from_weight_decay(var_list=...)``, are not
+    in the configuration, so that Horovod's ``DistributedOptimizer`` loses them: exclude names.
+
     A subclass has ``add_layer``, ``update_step`` and, for its own arguments, ``get_config``.
     """
 

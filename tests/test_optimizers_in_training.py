@@ -120,10 +120,11 @@ def small_model():
     )
 
 
-def compiled_model(optimizer):
+def compiled_model(optimizer, run_eagerly=True):
+    """Without a graph a few steps take less time than making the graph does."""
     model = small_model()
     loss = tf.keras.losses.SparseCategoricalCrossentropy(from_logits=True)
-    model.compile(optimizer, loss)
+    model.compile(optimizer, loss, run_eagerly=run_eagerly)
     return model
 
 
@@ -172,6 +173,7 @@ def test_a_saved_model_brings_its_optimizer(optimizer_class, tmp_path):
     train(model, range(3))
     model.save(tmp_path / "model.keras")
     again = tf.keras.models.load_model(tmp_path / "model.keras")
+    again.run_eagerly = True
     train(model, range(3, 5))
     train(again, range(3, 5))
     for value, expected in zip(again.get_weights(), model.get_weights(), strict=True):
@@ -212,7 +214,7 @@ HOROVOD = """
         )
         if wrapped:
             optimizer = hvd.DistributedOptimizer(optimizer, **wrapped)
-        return compiled_model(optimizer)
+        return compiled_model(optimizer, run_eagerly=not wrapped)
 
     for optimizer_class in (LAMB, NovoGrad):
         alone = start(optimizer_class)
@@ -228,9 +230,7 @@ HOROVOD = """
             average_aggregated_gradients=True,
             sparse_as_dense=True,
         )
-        twice = [step for step in range(4) for _ in range(2)]
-        gathered.layers[2].momentum = np.sqrt(gathered.layers[2].momentum)
-        train(gathered, twice)
+        train(gathered, [step for step in range(4) for _ in range(2)])
         for value, other in zip(gathered.trainable_variables, alone.trainable_variables):
             np.testing.assert_allclose(value, other, rtol=1e-5, atol=1e-6)
 
@@ -240,6 +240,7 @@ HOROVOD = """
             hvd.callbacks.LearningRateScheduleCallback(0.1, lambda epoch: 0.5, start_epoch=1),
         ]
         inputs, labels = np.zeros((8, 3), int), np.zeros(8, int)
+        together.run_eagerly, together.train_function = True, None
         fitted = together.fit(inputs, labels, 4, epochs=2, callbacks=callbacks, verbose=0)
         np.testing.assert_allclose(fitted.history["lr"], [0.1, 0.05], rtol=1e-6)
     print("all the same")
@@ -254,6 +255,6 @@ def test_horovod_makes_the_same_steps_and_sets_the_learning_rate(script):
         env={**os.environ, "PYTHONPATH": path},
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=200,
     )
     assert done.stdout == "all the same\n", done.stderr
