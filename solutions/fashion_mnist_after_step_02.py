@@ -31,7 +31,7 @@ def read_arguments():
     parser.add_argument("--images", type=int, help="train on this many images; on all without it")
     parser.add_argument("--epochs", type=int, default=4, help="times to go through the images")
     parser.add_argument("--batch-size", type=int, default=32, help="images a step, on each rank")
-    parser.add_argument("--learning-rate", type=float, default=0.05, help="of a single process")
+    parser.add_argument("--learning-rate", type=float, default=0.02, help="of a single process")
     parser.add_argument("--warmup-epochs", type=int, default=1, help="to warm the rate up (step 9)")
     parser.add_argument("--width", type=int, default=2, help="how many times 16 filters wide")
     parser.add_argument("--seed", type=int, default=0, help="of the order of the images")

@@ -70,11 +70,15 @@ def test_solution_passes_every_step(name):
 
 
 @pytest.mark.parametrize(("name", "number"), EACH_STEP)
-def test_solution_without_a_step_fails_that_check_and_no_earlier_one(name, number):
+def test_solution_without_a_step_fails_that_check_and_those_that_need_it(name, number):
     verdict = verdict_on(name, solution(name, without=number))
     assert verdict.first_unmet.number == number
     assert verdict.first_unmet.expected
     assert verdict.first_unmet.seen
+    if verdict.failure is None:
+        needing = {step.number for step in find_exercise(name).steps if number in step.needs}
+        unmet = {step.number for step in verdict.steps if not step.passed}
+        assert unmet <= {number, *needing}, told(verdict)
 
 
 @pytest.mark.parametrize(("name", "number"), EACH_STEP)

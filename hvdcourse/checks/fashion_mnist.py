@@ -81,7 +81,7 @@ def check_resumed(run: ObservedRun, whole: ObservedRun) -> None:
     demand(
         "before its first step, every rank of the resumed run has the weights of the killed one",
         [one < training.SMALL for one in far],
-        [f"begins {100 * one:.2g} % away from them" for one in far],
+        training.far_away(far, "the killed run's weights"),
     )
     ends = [
         [np.array(notes(rank, "end")[0]["weights"]) for rank in one.ranks] for one in (run, whole)
@@ -91,7 +91,7 @@ def check_resumed(run: ObservedRun, whole: ObservedRun) -> None:
         "the resumed run ends with the weights of a run that was never killed: the optimizer's "
         "state came back too, and its gradients are still averaged",
         [one < training.COMPRESSED / 10 for one in far],
-        [f"ends {100 * one:.2g} % away from them" for one in far],
+        training.far_away(far, "the other run's weights"),
     )
 
 
@@ -110,8 +110,8 @@ def check_warmup(run: ObservedRun) -> None:
     warmups = [mine[:WARMUP_EPOCHS].ravel() for mine in found]
     highest = [mine.max() for mine in found]
     demand(
-        f"in the first {WARMUP_EPOCHS} epoch the rate rises with every step, from an {run.np}th of "
-        "its highest value to that value"
+        f"in the first epoch the rate rises with every step, from {highest[0] / run.np:.4g}, that "
+        f"of a single process, to {highest[0]:.4g}"
         if run.np > 1
         else "on one rank nothing is warmed up: the rate is the highest from the first step on",
         [rises(mine, top / run.np, top) for mine, top in zip(warmups, highest, strict=True)],

@@ -1,6 +1,7 @@
 """What distributed training must make true, judged by the notes of ``observe_training``."""
 
 from collections import Counter
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -54,6 +55,14 @@ def distance(found: np.ndarray, wanted: np.ndarray) -> float:
     projections = np.s_[..., :-1]
     length = np.linalg.norm(wanted[projections])
     return float(np.linalg.norm((found - wanted)[projections]) / max(length, 1e-30))
+
+
+def far_away(distances: Sequence[float], from_what: str) -> list[str]:
+    """Say of each rank how far its weights are from others."""
+    return [
+        f"has {from_what}" if one < SMALL else f"is {100 * one:.2g} % away from {from_what}"
+        for one in distances
+    ]
 
 
 def check_place(run: ObservedRun) -> None:
@@ -141,7 +150,7 @@ def check_same_end(run: ObservedRun) -> None:
     """All ranks have the same weights at the end."""
     ends = [weights_at_end(rank) for rank in run.ranks]
     far = [distance(mine, ends[0]) for mine in ends]
-    seen = [f"{100 * one:.2g} % away from rank 0's weights" for one in far]
+    seen = far_away(far, "rank 0's weights")
     demand("all ranks have the same weights at the end", [one < COMPRESSED for one in far], seen)
 
 
@@ -150,7 +159,7 @@ def check_same_start(run: ObservedRun) -> None:
     before = [weights_before(rank) for rank in run.ranks]
     steps = min(2, *(len(mine) for mine in before))
     far = [min(distance(mine[s], before[0][s]) for s in range(steps)) for mine in before]
-    seen = [f"{100 * one:.2g} % away from rank 0's weights" for one in far]
+    seen = far_away(far, "rank 0's weights")
     wanted = "every rank goes on with rank 0's weights, at the latest after the first step"
     demand(wanted, [started_alike(run)] * run.np, seen)
 
