@@ -2,6 +2,7 @@
 
 import tempfile
 import time
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,13 +18,17 @@ from hvdcourse.verdict import ExerciseVerdict, StepVerdict
 
 
 def check(
-    name: str, step: int | None = None, *, folder: str | Path | None = None, hint: bool = False
+    name: str,
+    step: int | Iterable[int] | None = None,
+    *,
+    folder: str | Path | None = None,
+    hint: bool = False,
 ) -> ExerciseVerdict:
-    """Run an exercise's script and return a verdict on one step, or on all.
+    """Run an exercise's script and return a verdict on one step, on several, or on all.
 
     Args:
         name: the exercise, such as ``"mpi_concepts"``.
-        step: the step to judge; all of them without it.
+        step: the step to judge, or several, such as ``range(1, 8)``; all of them without it.
         folder: where the script is; ``source_code/`` of the project without it.
         hint: show the hint beside a step that is not met yet.
 
@@ -31,7 +36,8 @@ def check(
         BadInput: no such exercise, step or script, or a syntax error in the script.
     """
     exercise = find_exercise(name)
-    steps = [exercise.step(step)] if step is not None else list(exercise.steps)
+    numbers = [step] if isinstance(step, int | str) else step
+    steps = list(exercise.steps if numbers is None else map(exercise.step, numbers))
     folder = Path(folder) if folder is not None else SOURCE_CODE
     started = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="hvdcourse-check-") as scratch:
