@@ -99,6 +99,7 @@ EXERCISES = (
         observe="training",
         trials=fashion_mnist.trials,
         steps=tuple(Step(*row) for row in fashion_mnist.STEPS),
+        timeout=120,
     ),
 )
 
