@@ -78,7 +78,7 @@ class TrainingObserver:
         def call(model: tf.keras.Model, inputs: Any, *arguments: Any, **options: Any) -> Any:
             self.depth += 1
             try:
-                if self.depth == 1 and not tf.keras.backend.is_keras_tensor(inputs):
+                if self.depth == 1 and not isinstance(inputs, tf.keras.__internal__.KerasTensor):
                     self.model = model
                     name = "trained" if options.get("training") else "evaluated"
                     self.when_run(functools.partial(self.note_samples, name), [inputs])
