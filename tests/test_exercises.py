@@ -274,3 +274,33 @@ def test_a_ring_that_works_for_two_ranks_alone_fails():
 
 
 PAIR = "after, before = rank ^ 1, rank ^ 1"
+
+
+def test_a_repair_that_drops_the_last_image_fails():
+    name = "lab_uneven_shards"
+    call = "return batches(count, hvd.rank(), hvd.size(), batch_size)"
+    fewer = call.replace("(count,", "(count - 1,")
+    assert "64 images were seen" in told(verdict_on(name, changed(name, (call, fewer))))
+
+
+def test_a_repair_that_leaves_out_the_collective_fails():
+    name = "lab_collective_on_rank_0"
+    call = 'hvd.allreduce(np.mean(own), op=hvd.Average, name="loss").numpy()'
+    verdict = verdict_on(name, changed(name, (call, "np.mean(own)")))
+    assert verdict.failure is None
+    assert "every rank has the mean of all ranks' losses" in told(verdict)
+
+
+def test_a_sum_of_losses_is_no_mean():
+    text = changed("custom_loop", ("op=hvd.Average", "op=hvd.Sum"))
+    assert passed(verdict_on("custom_loop", text)) == [1, 2, 3, 4]
+
+
+def test_accuracies_of_one_share_are_not_those_of_the_whole_test_set():
+    text = changed("svhn", ("test_loss, accuracy = np.array(sums) / len(data.test_images)", OWN))
+    verdict = verdict_on("svhn", text)
+    assert passed(verdict) == [1, 2, 3, 4, 6]
+    assert "every rank has the accuracy of the whole test set" in told(verdict)
+
+
+OWN = "test_loss, accuracy = means"

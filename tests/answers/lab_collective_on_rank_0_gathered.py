@@ -26,7 +26,7 @@ own = []
 for _ in range(arguments.epochs):
     losses = []
     for rows in batches(arguments.images, hvd.rank(), hvd.size(), arguments.batch_size):
-        with hvd.DistributedGradientTape() as tape:
+        with hvd.DistributedGradientTape(tf.GradientTape()) as tape:
             loss = loss_of(data.train_labels[rows], model(data.train_images[rows], training=True))
         gradients = tape.gradient(loss, model.trainable_variables)
         optimizer.apply_gradients(zip(gradients, model.trainable_variables, strict=True))

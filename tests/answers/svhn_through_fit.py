@@ -51,7 +51,7 @@ def main():
         args.out.mkdir()
         callbacks += [
             tf.keras.callbacks.CSVLogger(args.out / "table.csv"),
-            tf.keras.callbacks.ModelCheckpoint(args.out / "{epoch}.weights.h5"),
+            tf.keras.callbacks.ModelCheckpoint(str(args.out / "{epoch}.h5")),
         ]
     share = np.array_split(np.arange(len(data.test_images)), hvd.size())[hvd.rank()]
     history = net.fit(

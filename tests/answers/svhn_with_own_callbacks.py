@@ -41,7 +41,7 @@ class Net(tf.keras.Model):
 
     def train_step(self, batch):
         x, y = batch
-        with hvd.DistributedGradientTape() as tape:
+        with hvd.DistributedGradientTape(tf.GradientTape()) as tape:
             loss = self.compute_loss(x, y, self(x, training=True))
         gradients = tape.gradient(loss, self.trainable_variables)
         self.optimizer.apply_gradients(zip(gradients, self.trainable_variables, strict=True))
@@ -51,8 +51,11 @@ class Net(tf.keras.Model):
 def share_of(x, y, batch_size):
     """Return a dataset: one order for all ranks, cut into global batches, then dealt out."""
     rank, size = hvd.rank(), hvd.size()
+    steps = -(-len(x) // (batch_size * size))
+    lengths = [len(part) for part in np.array_split(np.arange(len(x)), steps)]
     ds = tf.data.Dataset.from_tensor_slices((x, y)).shuffle(len(x), seed=3)
-    return ds.batch(batch_size * size).map(lambda a, b: (a[rank::size], b[rank::size]))
+    ds = ds.batch(len(x)).rebatch(lengths)
+    return ds.map(lambda a, b: (a[rank::size], b[rank::size]))
 
 
 def main():
