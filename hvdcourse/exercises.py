@@ -4,7 +4,15 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from hvdcourse.checks import fashion_mnist, input_pipeline, mpi_concepts, ring_allreduce
+from hvdcourse.checks import (
+    custom_loop,
+    fashion_mnist,
+    input_pipeline,
+    labs,
+    mpi_concepts,
+    ring_allreduce,
+    svhn,
+)
 from hvdcourse.evidence import ObservedRun
 from hvdcourse.launch import BadInput
 from hvdcourse.trial import Trial
@@ -39,7 +47,8 @@ class Exercise:
     """A script with steps. ``timeout`` and ``standstill`` are seconds for each run of a check.
 
     ``observe`` names what to record of the ranks' communication; empty for nothing.
-    ``trials`` gets a folder for the files that the runs of one check write.
+    ``trials`` gets a folder for the files that the runs of one check write. ``ends_untouched`` is
+    False for a script that stands still on purpose until it is repaired.
     """
 
     name: str
@@ -51,6 +60,7 @@ class Exercise:
     timeout: float = 60
     standstill: float = 8
     environment: dict[str, str] = field(default_factory=dict)
+    ends_untouched: bool = True
 
     def __post_init__(self) -> None:
         if [step.number for step in self.steps] != list(range(1, len(self.steps) + 1)):
@@ -100,6 +110,35 @@ EXERCISES = (
         trials=fashion_mnist.trials,
         steps=tuple(Step(*row) for row in fashion_mnist.STEPS),
         timeout=120,
+    ),
+    Exercise(
+        name="custom_loop",
+        notebook="03_multi_gpu_horovodrun",
+        backend="gloo",
+        observe="training",
+        trials=lambda _: [Trial(2, custom_loop.arguments())],
+        steps=tuple(Step(*row) for row in custom_loop.STEPS),
+    ),
+    Exercise(
+        name="svhn",
+        notebook="03_multi_gpu_horovodrun",
+        backend="gloo",
+        observe="training",
+        trials=lambda folder: [Trial(2, svhn.arguments(folder))],
+        steps=tuple(Step(*row) for row in svhn.STEPS),
+    ),
+    *(
+        Exercise(
+            name=name,
+            notebook="03_multi_gpu_horovodrun",
+            backend="gloo",
+            observe="training",
+            trials=lambda _, arguments=arguments: [Trial(2, arguments())],
+            steps=(Step(1, title, hint, check),),
+            standstill=labs.STANDSTILL_SECONDS,
+            ends_untouched=ends,
+        )
+        for name, arguments, ends, title, hint, check in labs.LABS
     ),
 )
 

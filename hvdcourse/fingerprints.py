@@ -30,5 +30,7 @@ def fingerprints(arrays: Sequence[np.ndarray]) -> list[list[float]]:
 
 def identities(samples: np.ndarray) -> list[float]:
     """Return one number for each sample (first axis), by which it can be told from others."""
-    flat = np.asarray(samples, np.float64).reshape(len(samples), -1)
+    samples = np.asarray(samples, np.float64)
+    # Of an empty batch, -1 would not tell the length.
+    flat = samples.reshape(len(samples), int(np.prod(samples.shape[1:])))
     return np.round(flat @ directions(flat.shape[1], 1)[:, 0], 8).tolist()

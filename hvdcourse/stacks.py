@@ -49,12 +49,17 @@ class Position:
 
 def waits_in(frames: list[tuple[str, str]]) -> str | None:
     """Return the collective that the innermost frames (file, function) belong to, if any."""
+    own_gradient = False
     for file, function in frames:
         if "/horovod/" in file:
             name = _COLLECTIVES.get(function.lstrip("_").removesuffix("_async"))
             name = name or _COLLECTIVES.get(function)
+            if name is None and function == "gradient" and not own_gradient:
+                # DistributedGradientTape averages in a graph, which has no frames.
+                name = "allreduce"
             if name:
                 return name
+        own_gradient = own_gradient or file.endswith("/backprop.py")
     return None
 
 

@@ -46,18 +46,9 @@ def by_epoch(run: ObservedRun) -> list[np.ndarray]:
 
 
 def check_saving(run: ObservedRun) -> None:
-    check_one_writer(run)
+    training.check_one_writer(run)
     if run.earlier:
         check_resumed(run, run.earlier[0])
-
-
-def check_one_writer(run: ObservedRun) -> None:
-    """Rank 0 writes checkpoints and logs; the other ranks' folders stay empty."""
-    folders = [Path(run.arguments["folder"].format(rank=rank.rank)) for rank in run.ranks]
-    files = [sorted(one.name for one in f.rglob("*") if one.is_file()) for f in folders]
-    met = [bool(mine) == (rank == 0) for rank, mine in enumerate(files)]
-    seen = [f"wrote {len(mine)} files" + (f": {mine[0]}…" if mine else "") for mine in files]
-    demand("rank 0 writes the checkpoints and logs, and no other rank writes any", met, seen)
 
 
 def check_resumed(run: ObservedRun, whole: ObservedRun) -> None:

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -41,6 +42,15 @@ def weights_before(rank: ObservedRank) -> np.ndarray:
 def weights_at_end(rank: ObservedRank) -> np.ndarray:
     """Return the fingerprints of the weights at the end: (variables, numbers)."""
     return np.array(notes(rank, "end")[0]["weights"])
+
+
+def gradients(rank: ObservedRank, name: str) -> np.ndarray:
+    """Return a rank's own gradients (``gradient``) or those it updated with (``update``).
+
+    They are fingerprints, of shape (updates, variables, numbers).
+    """
+    found = notes(rank, name)
+    return np.array(found if name == "gradient" else [update["gradient"] for update in found])
 
 
 def rates(rank: ObservedRank) -> np.ndarray:
@@ -101,12 +111,19 @@ def check_one_voice(run: ObservedRun) -> None:
     demand("rank 0 prints, and the other ranks print nothing", met, seen)
 
 
+def check_one_writer(run: ObservedRun, argument: str = "folder") -> None:
+    """Rank 0 writes into its folder, which this argument names; the others' stay empty."""
+    folders = [Path(run.arguments[argument].format(rank=rank.rank)) for rank in run.ranks]
+    files = [sorted(one.name for one in f.rglob("*") if one.is_file()) for f in folders]
+    met = [bool(mine) == (rank == 0) for rank, mine in enumerate(files)]
+    seen = [f"wrote {len(mine)} files" + (f": {mine[0]}…" if mine else "") for mine in files]
+    demand("rank 0 writes the checkpoints and logs, and no other rank writes any", met, seen)
+
+
 def check_mean_gradient(run: ObservedRun) -> None:
     """Every update is made with the mean of all ranks' own gradients."""
-    own = [np.array(notes(rank, "gradient")) for rank in run.ranks]
-    used = [
-        np.array([update["gradient"] for update in notes(rank, "update")]) for rank in run.ranks
-    ]
+    own = [gradients(rank, "gradient") for rank in run.ranks]
+    used = [gradients(rank, "update") for rank in run.ranks]
     counts = [len(mine) for mine in (*own, *used)]
     if len(set(counts)) > 1:
         seen = [f"{len(o)} gradients, {len(u)} updates" for o, u in zip(own, used, strict=True)]
@@ -202,8 +219,8 @@ def check_shares(run: ObservedRun) -> None:
             raise Unmet(wanted, seen)
 
 
-def check_validation(run: ObservedRun) -> None:
-    """The test images are shared out, and every rank has the metrics of them all."""
+def check_validation(run: ObservedRun, accuracy_name: str = "val_accuracy") -> None:
+    """The test images are shared out, and every rank reports the accuracy of them all."""
     known = known_samples("evaluated")
     shares = [
         {one for batch in samples_of(rank, "evaluated", known) for one in batch}
@@ -216,9 +233,31 @@ def check_validation(run: ObservedRun) -> None:
     correct = [notes(rank, "end")[0]["correct"] for rank in run.ranks]
     whole = sum(mine[one] for mine, share in zip(correct, shares, strict=True) for one in share)
     accuracy = whole / len(known)
-    reported = [rank.found("val_accuracy")[-1] for rank in run.ranks]
+    reported = [float(np.ravel(rank.found(accuracy_name))[-1]) for rank in run.ranks]
     demand(
         f"every rank has the accuracy of the whole test set, {accuracy:.4f}",
         [abs(mine - accuracy) < SMALL for mine in reported],
         [f"has {mine:.4f}" for mine in reported],
     )
+
+
+def check_averaged_loss(run: ObservedRun) -> None:
+    """For each epoch every rank has the mean of the ranks' losses, weighted by images or not."""
+    own = np.array([rank.all_found("own_loss") for rank in run.ranks], np.float64)
+    counts = [sum(map(len, notes(rank, "trained"))) for rank in run.ranks]
+    means = [own.mean(axis=0), np.average(own, axis=0, weights=counts)]
+    found = [np.array(mine, np.float64) for mine in run.found("losses")]
+    met = [
+        any(mine.shape == mean.shape and np.allclose(mine, mean, SMALL) for mean in means)
+        for mine in found
+    ]
+    seen = [
+        f"has {in_words(mine)}; its own are {in_words(one)}"
+        for mine, one in zip(found, own, strict=True)
+    ]
+    demand(f"every rank has the mean of all ranks' losses: {in_words(means[0])}", met, seen)
+
+
+def in_words(losses: np.ndarray) -> str:
+    """Return losses as text."""
+    return ", ".join(f"{loss:.4f}" for loss in np.ravel(losses)) or "none"

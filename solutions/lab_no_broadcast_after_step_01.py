@@ -1,0 +1,60 @@
+"""Break it: every rank starts from weights of its own, and nobody hands any out.
+
+Run it:    hvdcourse run lab_no_broadcast.py -np 2
+Check it:  hvdcourse check lab_no_broadcast
+
+The gradients are averaged in every step. Is that enough? Guess before you run it, then repair it.
+"""
+
+import argparse
+import random
+
+import horovod.tensorflow.keras as hvd
+import numpy as np
+import tensorflow as tf
+from horovod.tensorflow import broadcast_variables
+
+from hvdcourse.data import load
+from hvdcourse.models import small_convnet
+from hvdcourse.shards import batches
+
+
+def read_arguments():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--images", type=int, help="train on this many images; on all without it")
+    parser.add_argument("--epochs", type=int, default=3, help="times to go through the images")
+    parser.add_argument("--batch-size", type=int, default=32, help="images a step, on each rank")
+    return parser.parse_args()
+
+
+def main():
+    arguments = read_arguments()
+    hvd.init()
+    if gpus := tf.config.list_physical_devices("GPU"):
+        tf.config.set_visible_devices(gpus[hvd.local_rank()], "GPU")
+    data = load("digits")
+    images, labels = data.train_images[: arguments.images], data.train_labels[: arguments.images]
+
+    model = small_convnet(images.shape[1:], len(data.classes), seed=random.randrange(1_000_000))
+    optimizer = hvd.DistributedOptimizer(tf.keras.optimizers.SGD(0.02, momentum=0.9))
+    loss = tf.keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+    model.compile(optimizer, loss, metrics=["accuracy"])
+    # Step 1: All ranks begin with the same weights.
+    # The optimizer's state needs no sending: the momentum begins with 0 on every rank.
+    broadcast_variables(model.variables, root_rank=0)
+
+    for epoch in range(arguments.epochs):
+        for rows in batches(
+            len(images), hvd.rank(), hvd.size(), arguments.batch_size, seed=0, epoch=epoch
+        ):
+            model.train_on_batch(images[rows], labels[rows])
+        _, accuracy = model.evaluate(data.test_images, data.test_labels, 256, verbose=0)
+        length = np.sqrt(sum(np.sum(weights**2) for weights in model.get_weights()))
+        print(
+            f"epoch {epoch + 1}: test accuracy {accuracy:.3f}, length of the weights {length:.4f}",
+            flush=True,
+        )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,66 @@
+"""Break it: 65 images do not halve, and batches of 32 make one image matter.
+
+Run it:    hvdcourse run lab_uneven_shards.py -np 2 --standstill 6
+Check it:  hvdcourse check lab_uneven_shards
+
+How many steps does each rank make? Guess before you run it, then repair it.
+"""
+
+import argparse
+
+import horovod.tensorflow as hvd
+import numpy as np
+import tensorflow as tf
+
+from hvdcourse.data import load
+from hvdcourse.models import small_convnet
+from hvdcourse.shards import batches
+
+
+def read_arguments():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--images", type=int, default=65, help="train on this many images")
+    parser.add_argument("--epochs", type=int, default=3, help="times to go through the images")
+    parser.add_argument("--batch-size", type=int, default=32, help="images a step, on each rank")
+    return parser.parse_args()
+
+
+def rows_of_epoch(count, batch_size):
+    """Return this rank's batches as a list of arrays: the numbers of the images of each batch."""
+    # Step 1: All ranks make equally many steps, and together they see each image once.
+    # As many batches as the longest share needs, on every rank, and as equal ones as can be.
+    return batches(count, hvd.rank(), hvd.size(), batch_size)
+
+
+def train_step(model, optimizer, images, labels):
+    """Make one step and return the mean loss of this rank's batch."""
+    loss_of = tf.keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+    with tf.GradientTape() as tape:
+        loss = loss_of(labels, model(images, training=True))
+    gradients = hvd.DistributedGradientTape(tape).gradient(loss, model.trainable_variables)
+    optimizer.apply_gradients(zip(gradients, model.trainable_variables, strict=True))
+    return float(loss)
+
+
+def main():
+    arguments = read_arguments()
+    hvd.init()
+    if gpus := tf.config.list_physical_devices("GPU"):
+        tf.config.set_visible_devices(gpus[hvd.local_rank()], "GPU")
+    data = load("digits")
+    images, labels = data.train_images[: arguments.images], data.train_labels[: arguments.images]
+    # With the same seed all ranks begin with the same weights.
+    model = small_convnet(images.shape[1:], len(data.classes), seed=0)
+    optimizer = tf.keras.optimizers.SGD(0.05, momentum=0.9)
+
+    steps = rows_of_epoch(len(images), arguments.batch_size)
+    print(f"images in each step of mine: {[len(rows) for rows in steps]}", flush=True)
+    for epoch in range(arguments.epochs):
+        own = [train_step(model, optimizer, images[rows], labels[rows]) for rows in steps]
+        loss = hvd.allreduce(np.mean(own), op=hvd.Average, name="loss").numpy()
+        if hvd.rank() == 0:
+            print(f"epoch {epoch + 1}: loss {loss:.3f}", flush=True)
+
+
+if __name__ == "__main__":
+    main()

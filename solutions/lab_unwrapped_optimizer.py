@@ -1,0 +1,67 @@
+"""Break it: a run that is resumed goes on with an optimizer that knows nothing of other ranks.
+
+Run it:    hvdcourse run lab_unwrapped_optimizer.py -np 2
+Check it:  hvdcourse check lab_unwrapped_optimizer
+
+Where do the ranks part, and does anything complain? Guess before you run it, then repair it.
+"""
+
+import argparse
+import tempfile
+from pathlib import Path
+
+import horovod.tensorflow.keras as hvd
+import numpy as np
+import tensorflow as tf
+
+from hvdcourse.data import load
+from hvdcourse.models import small_convnet
+from hvdcourse.shards import batches
+
+
+def read_arguments():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--images", type=int, default=512, help="train on this many images")
+    parser.add_argument("--epochs", type=int, default=2, help="before, and again after, the resume")
+    parser.add_argument("--batch-size", type=int, default=32, help="images a step, on each rank")
+    return parser.parse_args()
+
+
+def train(model, images, labels, arguments, when):
+    """Train for --epochs epochs; print how long the vector of all weights is after each."""
+    for epoch in range(arguments.epochs):
+        for rows in batches(
+            len(images), hvd.rank(), hvd.size(), arguments.batch_size, seed=0, epoch=epoch
+        ):
+            model.train_on_batch(images[rows], labels[rows])
+        length = np.sqrt(sum(np.sum(weights**2) for weights in model.get_weights()))
+        print(f"epoch {epoch + 1} {when} the resume: weights of length {length:.4f}", flush=True)
+
+
+def main():
+    arguments = read_arguments()
+    hvd.init()
+    if gpus := tf.config.list_physical_devices("GPU"):
+        tf.config.set_visible_devices(gpus[hvd.local_rank()], "GPU")
+    data = load("digits")
+    images, labels = data.train_images[: arguments.images], data.train_labels[: arguments.images]
+    # With the same seed all ranks begin with the same weights.
+    model = small_convnet(images.shape[1:], len(data.classes), seed=0)
+    optimizer = hvd.DistributedOptimizer(tf.keras.optimizers.SGD(0.02, momentum=0.9))
+    model.compile(optimizer, tf.keras.losses.SparseCategoricalCrossentropy(from_logits=True))
+    train(model, images, labels, arguments, "before")
+
+    # In place of a second run: each rank leaves all in a file and takes it up again.
+    with tempfile.TemporaryDirectory(prefix="hvdcourse-lab-") as folder:
+        path = Path(folder) / "model.h5"
+        model.save(path)
+        # Step 1: The model that comes back averages its gradients as before.
+        #: model = tf.keras.models.load_model(path)
+        # The file names the optimizer's class, SGD, and Keras knows but its own one of that name.
+        model = hvd.load_model(path)
+        # End of step 1.
+    train(model, images, labels, arguments, "after")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,59 @@
+"""Right: the loop calls Horovod's collectives itself, on gradients, first weights and losses."""
+
+import argparse
+
+import horovod.tensorflow as hvd
+import numpy as np
+import tensorflow as tf
+
+from hvdcourse.data import load
+from hvdcourse.models import small_convnet
+from hvdcourse.reports import keep
+
+parser = argparse.ArgumentParser(description=__doc__)
+parser.add_argument("--images", type=int)
+parser.add_argument("--epochs", type=int, default=3)
+parser.add_argument("--batch-size", type=int, default=32)
+parser.add_argument("--learning-rate", type=float, default=0.05)
+parser.add_argument("--weights-seed", type=int)
+arguments = parser.parse_args()
+
+hvd.init()
+rank, size = hvd.rank(), hvd.size()
+gpus = tf.config.get_visible_devices("GPU")
+tf.config.set_visible_devices(gpus[hvd.local_rank() : hvd.local_rank() + 1], "GPU")
+
+data = load()
+images, labels = data.train_images[: arguments.images], data.train_labels[: arguments.images]
+tf.keras.utils.set_random_seed(arguments.weights_seed)
+model = small_convnet(images.shape[1:], len(data.classes), arguments.weights_seed)
+optimizer = tf.keras.optimizers.SGD(arguments.learning_rate, momentum=0.9)
+# The weights are sent before the first step; the momentum is still 0 on every rank.
+model.set_weights([hvd.broadcast(weights, root_rank=0) for weights in model.get_weights()])
+
+
+def step(rows):
+    """Make a step eagerly, without any graph."""
+    with tf.GradientTape() as tape:
+        logits = model(images[rows], training=True)
+        losses = tf.keras.losses.sparse_categorical_crossentropy(labels[rows], logits, True)
+        loss = tf.reduce_mean(losses)
+    own = tape.gradient(loss, model.trainable_variables)
+    sums = [hvd.allreduce(one, op=hvd.Sum, name=f"gradient_{n}") for n, one in enumerate(own)]
+    means = [one / size for one in sums]
+    optimizer.apply_gradients(zip(means, model.trainable_variables, strict=True))
+    return float(loss)
+
+
+mean_losses = []
+for _ in range(arguments.epochs):
+    # Rank 0 shuffles for all.
+    order = hvd.broadcast(np.random.permutation(len(images)), root_rank=0).numpy()
+    # A step of all ranks together: it has at least as many images as there are ranks.
+    steps = np.array_split(order, -(-len(order) // (size * arguments.batch_size)))
+    losses = [step(rows[rank::size]) for rows in steps]
+    own_loss = np.mean(losses)
+    keep("own_loss", own_loss)
+    all_losses = hvd.allgather(np.array([own_loss]), name="losses").numpy()
+    mean_losses.append(all_losses.mean())
+keep("losses", mean_losses)
