@@ -27,6 +27,13 @@ def read_arguments():
     return parser.parse_args()
 
 
+def distance_from_rank_0(model):
+    """Return how far this rank's weights are from those of rank 0, in units of these."""
+    mine = np.concatenate([weights.ravel() for weights in model.get_weights()])
+    first = np.array(hvd.broadcast(mine, root_rank=0, name="weights"))
+    return np.linalg.norm(mine - first) / np.linalg.norm(first)
+
+
 def main():
     arguments = read_arguments()
     hvd.init()
@@ -47,9 +54,9 @@ def main():
         ):
             model.train_on_batch(images[rows], labels[rows])
         _, accuracy = model.evaluate(data.test_images, data.test_labels, 256, verbose=0)
-        length = np.sqrt(sum(np.sum(weights**2) for weights in model.get_weights()))
+        apart = distance_from_rank_0(model)
         print(
-            f"epoch {epoch + 1}: test accuracy {accuracy:.3f}, length of the weights {length:.4f}",
+            f"epoch {epoch + 1}: test accuracy {accuracy:.3f}, {apart:.1%} away from rank 0",
             flush=True,
         )
 
