@@ -1,0 +1,34 @@
+"""The naive form: Keras with Horovod's optimizer, every image passed on by itself."""
+
+import horovod.tensorflow.keras as hvd
+import tensorflow as tf
+from common import cross_entropy, read_arguments, read_images
+
+from hvdcourse.callbacks import ReportMetrics
+from hvdcourse.models import bottleneck_resnet
+
+
+def main():
+    arguments = read_arguments(__doc__)
+    hvd.init()
+    images, labels = read_images(arguments, "float32")
+    dataset = tf.data.Dataset.from_tensor_slices((images, labels))
+    dataset = dataset.shard(hvd.size(), hvd.rank())
+    dataset = dataset.shuffle(len(images)).batch(arguments.batch_size // hvd.size())
+
+    model = bottleneck_resnet()
+    optimizer = hvd.DistributedOptimizer(tf.keras.optimizers.Adam(0.001))
+    model.compile(optimizer, cross_entropy(), metrics=["accuracy"])
+    model.fit(
+        dataset,
+        epochs=arguments.epochs,
+        callbacks=[
+            hvd.callbacks.BroadcastGlobalVariablesCallback(0),
+            ReportMetrics(images_per_epoch=len(images)),
+        ],
+        verbose=0,
+    )
+
+
+if __name__ == "__main__":
+    main()
