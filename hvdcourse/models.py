@@ -31,7 +31,10 @@ def small_convnet(image_shape: tuple[int, int, int], classes: int, seed: int) ->
 
 
 def bottleneck_resnet(
-    image_shape: tuple[int, int, int] = (32, 32, 3), classes: int = 10, seed: int = 0
+    image_shape: tuple[int, int, int] = (32, 32, 3),
+    classes: int = 10,
+    seed: int = 0,
+    conv2d: type[tf.keras.layers.Conv2D] = tf.keras.layers.Conv2D,
 ) -> tf.keras.Model:
     """Return a residual network of two bottlenecks, the first of each of ResNet-50's two stages.
 
@@ -51,14 +54,19 @@ def bottleneck_resnet(
 
     It has 467,082 parameters for 10 classes. The output has the shape (batch, classes): logits,
     without softmax, in float32 also under the policy ``mixed_bfloat16``.
+
+    Args:
+        image_shape: height, width and channels.
+        classes: how many classes there are.
+        seed: for the weights.
+        conv2d: the layer to use in place of Keras's ``Conv2D``.
     """
     layers = tf.keras.layers
     seeds = iter(range(seed, seed + 100))
 
     def convolution(x: tf.Tensor, filters: int, size: int, stride: int = 1) -> tf.Tensor:
         initializer = tf.keras.initializers.HeNormal(seed=next(seeds))
-        layer = layers.Conv2D(filters, size, stride, "same", kernel_initializer=initializer)
-        return layer(x)
+        return conv2d(filters, size, stride, "same", kernel_initializer=initializer)(x)
 
     def bottleneck(x: tf.Tensor, narrow: int, wide: int, stride: int) -> tf.Tensor:
         shortcut = convolution(x, wide, 1, stride)

@@ -1,17 +1,18 @@
-"""The naive form: Keras with Horovod's optimizer, every image passed on by itself."""
+"""The naive form: what one gets by adding Horovod's optimizer to a plain Keras script."""
 
 import horovod.tensorflow.keras as hvd
+import numpy as np
 import tensorflow as tf
-from common import cross_entropy, read_arguments, read_images
+from common import Meter, cross_entropy, read_arguments, read_images
 
-from hvdcourse.callbacks import ReportMetrics
 from hvdcourse.models import bottleneck_resnet
 
 
 def main():
     arguments = read_arguments(__doc__)
     hvd.init()
-    images, labels = read_images(arguments, "float32")
+    images, labels = read_images(arguments.images)
+    images = images.astype(np.float32) / 255
     dataset = tf.data.Dataset.from_tensor_slices((images, labels))
     dataset = dataset.shard(hvd.size(), hvd.rank())
     dataset = dataset.shuffle(len(images)).batch(arguments.batch_size // hvd.size())
@@ -24,7 +25,7 @@ def main():
         epochs=arguments.epochs,
         callbacks=[
             hvd.callbacks.BroadcastGlobalVariablesCallback(0),
-            ReportMetrics(images_per_epoch=len(images)),
+            Meter(len(images), arguments.epochs),
         ],
         verbose=0,
     )
