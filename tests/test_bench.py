@@ -11,7 +11,7 @@ from hvdcourse.exercises import PROJECT
 
 pytestmark = [pytest.mark.timeout(200), pytest.mark.usefixtures("nothing_left")]
 TOOLS = PROJECT / "tools"
-COUNT = 64
+COUNT = 32
 
 
 @pytest.fixture
@@ -119,7 +119,7 @@ def test_the_benchmark_trains_on_a_folder_of_images(tmp_path, tools):
 
     from hvdcourse.image_files import write_digits
 
-    write_digits(tmp_path / "folder", train=30, test=10, pixels=32)
+    write_digits(tmp_path / "folder", train=60, test=10, pixels=32)
     path = tmp_path / "images.npz"
     assert "20 images of" in write_images(tmp_path / "folder", 20, path)
     with np.load(path) as file:

@@ -1,7 +1,8 @@
 """Compares ways to train a small ResNet on CIFAR-10 with two ranks, in one run: ``make bench``.
 
 Every form runs in turn, several times over, so that a slow moment of the machine hits all of them
-alike. Ratios are taken within a turn, and every table says how many cores other programs took. The forms themselves are the scripts in ``tools/bench/``.
+alike. Ratios are taken within a turn, and the table says how many cores other programs took. The
+forms themselves are the scripts in ``tools/bench/``.
 """
 
 import argparse
