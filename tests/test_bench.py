@@ -85,21 +85,25 @@ def test_two_ranks_train_in_every_form(script, options, images, tools):
 
 
 def test_the_ratios_are_judged_by_their_median(tools):
-    from bench_cifar import FAST, NAIVE, ONE_CORE, Measure, aims_table
+    from bench_cifar import FAST, NAIVE, ONE_CORE, ONE_PROCESS, Measure, aims_table
     from rich.console import Console
 
-    def measures(*throughputs):
-        return [Measure(value, 1.0, 0.0) for value in throughputs]
+    def measures(*throughputs, others=0.0):
+        return [Measure(value, 1.0, others) for value in throughputs]
 
     console = Console(width=120)
     found = {FAST: measures(200, 180, 100), NAIVE: measures(100, 100, 100)}
     with console.capture() as capture:
-        console.print(aims_table({**found, ONE_CORE: measures(100, 100, 100)}))
+        found[ONE_CORE] = measures(100, 100, 100)
+        found[ONE_PROCESS] = measures(100, 100, 100, others=0.7)
+        console.print(aims_table(found))
     rows = [line.split("│") for line in capture.get().splitlines() if "│" in line]
     cells = {row[1].strip(): [cell.strip() for cell in row[2:5]] for row in rows}
     efficiency = "efficiency: 2 ranks over twice 1 rank on 1 core"
     assert cells[efficiency] == ["0.90 (0.50 to 1.00)", "0.95", "not reached"]
     assert cells["over the naive form"] == ["1.80 (1.00 to 2.00)", "1.5", "reached"]
+    disturbed = cells["over one process that owns both cores"]
+    assert disturbed == ["1.80 (1.00 to 2.00)", "1", "unclear: others took 0.7 cores"]
     assert cells["over MultiWorkerMirroredStrategy"][0] == "not measured"
 
 
