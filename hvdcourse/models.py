@@ -42,18 +42,27 @@ def wide_resnet(
 
     Wide residual networks (arXiv:1605.07146) normalise each batch. This one does not: its last
     convolution of a block starts at 0 instead, so that the block starts by changing nothing
-    (arXiv:1901.09321). What batch normalisation does is a lesson of its own.
+    (arXiv:1901.09321). What batch normalisation does is a lesson of its own. And where they average
+    over all places of the image before the last layer, this one keeps the places apart: small
+    images have few of them, and it learns in fewer steps.
 
     The output has the shape (batch, classes): logits, without softmax.
     """
     layers = tf.keras.layers
     images = layers.Input(image_shape)
-    x = layers.Conv2D(16, 3, padding="same", use_bias=False)(images)
+    x = convolution(16)(images)
     for filters, strides in ((16 * width, 1), (32 * width, 2)):
         for block in range(blocks):
             x = residual_block(x, filters, strides if block == 0 else 1)
-    x = layers.GlobalAveragePooling2D()(layers.ReLU()(x))
+    x = layers.Flatten()(layers.ReLU()(x))
     return tf.keras.Model(images, layers.Dense(classes)(x), name="wide_resnet")
+
+
+def convolution(filters: int, size: int = 3, strides: int = 1) -> tf.keras.layers.Layer:
+    """Return a convolution whose weights suit the ReLUs around it (arXiv:1502.01852)."""
+    return tf.keras.layers.Conv2D(
+        filters, size, strides, padding="same", kernel_initializer="he_normal"
+    )
 
 
 def residual_block(x: tf.Tensor, filters: int, strides: int) -> tf.Tensor:
@@ -61,9 +70,8 @@ def residual_block(x: tf.Tensor, filters: int, strides: int) -> tf.Tensor:
     layers = tf.keras.layers
     active = layers.ReLU()(x)
     if x.shape[-1] != filters or strides != 1:
-        x = layers.Conv2D(filters, 1, strides, padding="same", use_bias=False)(active)
-    inner = layers.Conv2D(filters, 3, strides, padding="same")(active)
-    inner = layers.ReLU()(inner)
+        x = convolution(filters, 1, strides)(active)
+    inner = layers.ReLU()(convolution(filters, 3, strides)(active))
     outer = layers.Conv2D(filters, 3, padding="same", kernel_initializer="zeros")(inner)
     return layers.Add()([x, outer])
 
