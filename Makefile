@@ -32,7 +32,8 @@ lab: setup
 		--LabApp.app_settings_dir=tools/jupyterlab $(AS_ROOT) $(LAB_ARGUMENTS)
 
 test: setup lint
-	python -m pytest --cov=hvdcourse --nbval-lax --nbval-current-env $(TEST_ARGUMENTS)
+	python -m pytest tests --cov=hvdcourse $(TEST_ARGUMENTS)
+	python -m pytest notebooks --nbval-lax --nbval-current-env
 
 course: setup
 	python -m hvdcourse.course build/course
