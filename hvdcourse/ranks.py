@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 from hvdcourse.environment import PR_SET_PDEATHSIG, tool
@@ -30,7 +31,16 @@ def rank_command(job: dict[str, Any]) -> list[str]:
 def rank_environment(job: dict[str, Any]) -> dict[str, str]:
     """Return the environment that all ranks of the job share."""
     mine = {"PYTHONUNBUFFERED": "1", VARIABLE: job["folder"]}
-    return {**os.environ, **mine, **job["environment"]}
+    return {**waiting_costs_less(), **os.environ, **mine, **job["environment"]}
+
+
+def waiting_costs_less() -> dict[str, str]:
+    """Return how often Horovod's thread looks for work, in milliseconds, for ranks without a GPU.
+
+    Its own choice is every millisecond, at the cost of the core that the rank computes on:
+    https://horovod.readthedocs.io/en/stable/tensor-fusion_include.html
+    """
+    return {} if Path("/dev/nvidia0").exists() else {"HOROVOD_CYCLE_TIME": "5"}
 
 
 def readers_of(process: subprocess.Popen, rank: int | None) -> list[OutputReader]:
