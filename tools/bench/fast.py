@@ -1,7 +1,5 @@
 """The fast form: a rank does little beside the network, and that with the fastest kernels."""
 
-import os
-
 import horovod.tensorflow as hvd
 import tensorflow as tf
 from common import Meter, cross_entropy, read_arguments, read_images
@@ -9,10 +7,6 @@ from fast_layers import FastConv2D
 
 from hvdcourse.models import bottleneck_resnet
 from hvdcourse.shards import batches
-
-# Horovod's thread wakes up and asks all ranks for news every millisecond, which takes a few
-# hundredths of a core from the training. A step takes hundreds of milliseconds: every 5 will do.
-os.environ.setdefault("HOROVOD_CYCLE_TIME", "5")
 
 
 def main():
