@@ -70,7 +70,7 @@ def test_navigation_stands_at_both_ends(notebook):
 
 
 @each_notebook
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(900)
 @pytest.mark.usefixtures("unmeasured")
 def test_runs_solved(notebook, tmp_path):
     executed = run_solved(notebook, tmp_path / notebook.name)
