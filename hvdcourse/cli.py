@@ -50,10 +50,10 @@ def step_number(step: str | None) -> int | None:
 @app.command("list")
 def list_exercises() -> None:
     """List the exercises and their steps."""
-    table = Table("exercise", "notebook", "steps")
+    table = Table("exercise, notebook", "steps")
     for exercise in EXERCISES:
         steps = "\n".join(f"{step.number}. {step.title}" for step in exercise.steps)
-        table.add_row(exercise.name, exercise.notebook, steps)
+        table.add_row(f"{exercise.name}\n{exercise.notebook}", steps, end_section=True)
     console().print(table)
 
 

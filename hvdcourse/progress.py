@@ -100,7 +100,7 @@ def progress_table(rows: list[dict[str, Any]]) -> Table:
     for row in rows:
         marks = "".join("●" if met else "○" for met in row["steps"].values())
         when = (row["checked"] or "not yet").replace("T", " ")
-        note = " (the script has changed since)" if row["changed_since"] else ""
+        note = " (changed since)" if row["changed_since"] else ""
         count = f"{row['met']} of {row['of']}"
         table.add_row(row["notebook"], row["exercise"], count, marks, when + note)
     return table

@@ -142,7 +142,7 @@ def test_check_of_a_right_answer_ends_with_0_and_is_remembered(hvdcourse, projec
     table = hvdcourse("progress").stdout
     assert "4 of 4" in table
     assert "●●●●" in table
-    assert "(the script has changed since)" in " ".join(table.replace("│", " ").split())
+    assert "(changed since)" in " ".join(table.replace("│", " ").split())
 
 
 def progress(hvdcourse) -> dict:
