@@ -116,7 +116,7 @@ class NoReports:
 
     def __init__(self):
         self.np, self.ranks = 1, [self]
-        self.rank, self.evidence = 0, []
+        self.rank, self.evidence, self.output = 0, [], ""
 
 
 @pytest.mark.parametrize("step", find_exercise(NAME).steps, ids=lambda step: step.number)

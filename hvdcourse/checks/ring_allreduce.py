@@ -145,6 +145,7 @@ STEPS = (
         "In turn t, rank r sends chunk r - t and adds to chunk r - t - 1, both modulo size. "
         "Receive into a buffer as long as the chunk that comes in.",
         check_scatter_reduce,
+        (2,),
     ),
     (
         4,
@@ -152,5 +153,6 @@ STEPS = (
         "In turn t, rank r sends chunk r + 1 - t and receives chunk r - t, both modulo size, "
         "straight into the vector.",
         check_allgather,
+        (2,),
     ),
 )
