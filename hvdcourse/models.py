@@ -1,5 +1,8 @@
 """The networks that the lessons train."""
 
+import itertools
+from collections.abc import Callable
+
 import tensorflow as tf
 
 
@@ -31,7 +34,12 @@ def small_convnet(image_shape: tuple[int, int, int], classes: int, seed: int) ->
 
 
 def wide_resnet(
-    image_shape: tuple[int, int, int], classes: int, width: int = 2, blocks: int = 1
+    image_shape: tuple[int, int, int],
+    classes: int,
+    width: int = 2,
+    blocks: int = 1,
+    normalise: Callable[[tf.Tensor], tf.Tensor] = lambda x: x,
+    stem_strides: int = 1,
 ) -> tf.keras.Model:
     """Return a small wide residual network for images of shape (height, width, channels).
 
@@ -40,9 +48,9 @@ def wide_resnet(
 
         y = x + conv(relu(conv(relu(x))))
 
-    Wide residual networks (arXiv:1605.07146) normalise each batch. This one does not: its last
-    convolution of a block starts at 0 instead, so that the block starts by changing nothing
-    (arXiv:1901.09321). What batch normalisation does is a lesson of its own. And where they average
+    Wide residual networks (arXiv:1605.07146) normalise each batch. This one does not, unless
+    ``normalise`` comes before each ReLU: its last convolution of a block starts at 0 instead, so
+    that the block starts by changing nothing (arXiv:1901.09321). And where they average
     over all places of the image before the last layer, this one keeps the places apart: small
     images have few of them, and it learns in fewer steps.
 
@@ -50,11 +58,11 @@ def wide_resnet(
     """
     layers = tf.keras.layers
     images = layers.Input(image_shape)
-    x = convolution(16)(images)
+    x = convolution(16, strides=stem_strides)(images)
     for filters, strides in ((16 * width, 1), (32 * width, 2)):
         for block in range(blocks):
-            x = residual_block(x, filters, strides if block == 0 else 1)
-    x = layers.Flatten()(layers.ReLU()(x))
+            x = residual_block(x, filters, strides if block == 0 else 1, normalise)
+    x = layers.Flatten()(layers.ReLU()(normalise(x)))
     return tf.keras.Model(images, layers.Dense(classes)(x), name="wide_resnet")
 
 
@@ -65,13 +73,15 @@ def convolution(filters: int, size: int = 3, strides: int = 1) -> tf.keras.layer
     )
 
 
-def residual_block(x: tf.Tensor, filters: int, strides: int) -> tf.Tensor:
+def residual_block(
+    x: tf.Tensor, filters: int, strides: int, normalise: Callable[[tf.Tensor], tf.Tensor]
+) -> tf.Tensor:
     """Return ``x``, brought to the new shape where need be, plus two convolutions of it."""
     layers = tf.keras.layers
-    active = layers.ReLU()(x)
+    active = layers.ReLU()(normalise(x))
     if x.shape[-1] != filters or strides != 1:
         x = convolution(filters, 1, strides)(active)
-    inner = layers.ReLU()(convolution(filters, 3, strides)(active))
+    inner = layers.ReLU()(normalise(convolution(filters, 3, strides)(active)))
     outer = layers.Conv2D(filters, 3, padding="same", kernel_initializer="zeros")(inner)
     return layers.Add()([x, outer])
 
@@ -129,3 +139,49 @@ def bottleneck_resnet(
     initializer = tf.keras.initializers.GlorotUniform(seed=next(seeds))
     logits = layers.Dense(classes, kernel_initializer=initializer, dtype="float32")(x)
     return tf.keras.Model(images, logits)
+
+
+def normalisation(kind: str, momentum: float = 0.99) -> Callable[[tf.Tensor], tf.Tensor]:
+    """Return what normalises a tensor: a new layer at each call.
+
+    Args:
+        kind: ``"none"``; ``"local"`` for batch normalisation (arXiv:1502.03167) over the rank's
+            own batch; ``"sync"`` for that over the batches of all ranks, ``hvd.init()`` first.
+        momentum: how much of the moving averages stays in each training step.
+    """
+    number = itertools.count(1)
+
+    def normalise(x: tf.Tensor) -> tf.Tensor:
+        if kind == "none":
+            return x
+        name = f"batch_norm_{next(number)}"
+        if kind == "local":
+            return tf.keras.layers.BatchNormalization(momentum=momentum, name=name)(x)
+        import horovod.tensorflow as hvd
+
+        return hvd.SyncBatchNormalization(momentum=momentum, name=name)(x)
+
+    return normalise
+
+
+def convnet(
+    image_shape: tuple[int, int, int],
+    classes: int,
+    width: int = 4,
+    normalise: Callable[[tf.Tensor], tf.Tensor] = lambda x: x,
+) -> tf.keras.Model:
+    """Return a plain network of four convolutions for images of shape (height, width, channels).
+
+    Two of ``8 * width`` filters, a 2x2 maximum, two of ``16 * width`` filters, the mean over all
+    places, and a dense layer. ``normalise`` comes between each convolution and its ReLU. Nothing in
+    it is tuned to be easy to train. The output has the shape (batch, classes): logits.
+    """
+    layers = tf.keras.layers
+    images = layers.Input(image_shape)
+    x = images
+    for group, filters in enumerate((8 * width, 16 * width)):
+        x = layers.MaxPooling2D(2)(x) if group else x
+        for _ in range(2):
+            x = layers.ReLU()(normalise(layers.Conv2D(filters, 3, padding="same")(x)))
+    x = layers.GlobalAveragePooling2D()(x)
+    return tf.keras.Model(images, layers.Dense(classes)(x), name="convnet")

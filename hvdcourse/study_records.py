@@ -1,0 +1,114 @@
+"""The records of a study: one JSON line for each finished run."""
+
+import hashlib
+import json
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from filelock import FileLock
+
+from hvdcourse.condition import Condition
+
+FORMAT = "hvdcourse study 1"
+REQUIRED = {
+    "condition": str,
+    "settings": dict,
+    "seed": int,
+    "ranks": int,
+    "batch_size": int,
+    "global_batch_size": int,
+    "data": dict,
+    "steps": int,
+    "epochs": list,
+    "command": str,
+}
+
+
+@dataclass(frozen=True)
+class Records:
+    """What a file of records holds: whole records, and why each other line was skipped."""
+
+    runs: list[dict[str, Any]] = field(default_factory=list)
+    skipped: list[str] = field(default_factory=list)
+
+
+def fingerprint(arrays: Iterable[np.ndarray]) -> str:
+    """Return 16 hexadecimal digits that differ for arrays that differ."""
+    digest = hashlib.sha256()
+    for array in arrays:
+        digest.update(f"{array.dtype}{array.shape}".encode())
+        digest.update(np.ascontiguousarray(array).data)
+    return digest.hexdigest()[:16]
+
+
+def run_key(settings: Mapping[str, Any], seed: int, data_fingerprint: str) -> str:
+    """Return what two runs have in common if and only if they are the same run.
+
+    Settings that a record does not name have their default: they are newer than the record. Where
+    a folder of images lies does not matter, only what is in it.
+    """
+    whole = {**asdict(Condition()), **settings, "data": data_fingerprint}
+    return json.dumps([whole, seed], sort_keys=True)
+
+
+def key_of(record: Mapping[str, Any]) -> str:
+    """Return the key of the run that the record is of."""
+    return run_key(record["settings"], record["seed"], record["data"]["fingerprint"])
+
+
+def problem_with(line: str) -> str | None:
+    """Return why a line is not a whole record, or None where it is one."""
+    try:
+        record = json.loads(line)
+    except json.JSONDecodeError:
+        return "is not whole JSON, as after a write that was interrupted"
+    if not isinstance(record, dict) or record.get("format") != FORMAT:
+        return f"is not a record of the format {FORMAT!r}"
+    for name, kind in REQUIRED.items():
+        if not isinstance(record.get(name), kind):
+            return f"has no {name!r} of type {kind.__name__}"
+    if "fingerprint" not in record["data"]:
+        return "does not say the fingerprint of its data"
+    return None
+
+
+def read_records(*paths: str | Path) -> Records:
+    """Read files of records; one that does not exist holds none.
+
+    A line that is half-written or something else is left out, and named in ``skipped``. Of several
+    records of one run, the first one counts.
+    """
+    found: dict[str, dict[str, Any]] = {}
+    skipped = []
+    for path in map(Path, paths):
+        text = path.read_text() if path.exists() else ""
+        for number, line in enumerate(text.splitlines(), start=1):
+            if not line.strip():
+                continue
+            if problem := problem_with(line):
+                skipped.append(f"{path.name}, line {number}: {problem}; skipped")
+                continue
+            record = json.loads(line)
+            found.setdefault(key_of(record), record)
+    return Records(list(found.values()), skipped)
+
+
+def append_record(path: str | Path, record: Mapping[str, Any]) -> None:
+    """Append one record, so that it is on the disk when this returns.
+
+    Ranks of several runs may write at the same time. What a kill left half-written stays a line of
+    its own.
+    """
+    path = Path(path)
+    line = json.dumps({"format": FORMAT, **record}, allow_nan=False) + "\n"
+    with FileLock(path.with_name(f".{path.name}.lock")), path.open("ab+") as file:
+        if file.tell() > 0:
+            file.seek(-1, os.SEEK_END)
+            line = line if file.read(1) == b"\n" else "\n" + line
+        file.write(line.encode())
+        file.flush()
+        os.fsync(file.fileno())

@@ -1,0 +1,126 @@
+"""What the ranks of a study run: it trains run after run, and adds a record after each.
+
+    horovodrun -np 2 python -m hvdcourse.study_worker --records RECORDS --run '{"seed": 0, …}'
+
+A run is JSON: its condition's name and settings, and its seed. Runs of several ranks are trained by
+all ranks together; runs of one rank are dealt out, and the ranks do not talk to each other.
+"""
+
+import argparse
+import json
+import os
+import platform
+import shlex
+import time
+from dataclasses import asdict
+from functools import cache
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import horovod.tensorflow.keras as hvd
+import numpy as np
+import tensorflow as tf
+
+from hvdcourse.condition import Condition
+from hvdcourse.data import DataSet, load
+from hvdcourse.place import Place
+from hvdcourse.reports import report_metrics
+from hvdcourse.study_records import append_record, fingerprint
+from hvdcourse.study_training import train
+
+PACKAGES = ("tensorflow", "horovod", "numpy")
+
+
+@cache
+def data_named(name: str) -> tuple[DataSet, dict[str, Any]]:
+    """Return a data set, and what a record says of it."""
+    # A quarter of the memory, where many ranks each hold all images.
+    data = load(name) if name == "digits" else load(name, dtype="uint8")
+    arrays = (data.train_images, data.train_labels, data.test_images, data.test_labels)
+    about = {"name": Path(name).name, "fingerprint": fingerprint(arrays), "source": data.source}
+    return data, about
+
+
+def command_of(run: dict[str, Any], ranks: int) -> str:
+    """Return the command that does this run again."""
+    settings = {**run, "settings": {k: v for k, v in run["settings"].items() if v is not None}}
+    words = ["horovodrun", "-np", str(ranks), "python", "-m", "hvdcourse.study_worker"]
+    return shlex.join([*words, "--records", "again.jsonl", "--run", json.dumps(settings)])
+
+
+def one_run(run: dict[str, Any], records: Path, place: Place, epochs_before: int, of: int) -> None:
+    """Train once, and add the record of it."""
+    condition = Condition.from_mapping(run["condition"], run["settings"])
+    data, about = data_named(condition.data)
+
+    def show(row: dict[str, Any]) -> None:
+        numbers = {name: row[name] for name in ("loss", "test_accuracy") if row[name] is not None}
+        report_metrics(epoch=epochs_before + row["epoch"], epochs=of, done=True, **numbers)
+
+    began = time.time()
+    found, model = train(condition, run["seed"], data, show)
+    if condition.ranks > 1 and place.rank != 0:
+        return
+    record = {
+        "condition": run["condition"],
+        "seed": run["seed"],
+        "ranks": condition.ranks,
+        "batch_size": condition.batch_size,
+        "global_batch_size": condition.global_batch_size,
+        "command": command_of(run, condition.ranks),
+        "data": {
+            **about,
+            "train_images": condition.images or len(data.train_images) - condition.hold_out,
+            "tested_on": "held-out training images" if condition.hold_out else "test images",
+        },
+        "cores": len(os.sched_getaffinity(0)) * (1 if condition.ranks == 1 else condition.ranks),
+        "machine": platform.machine(),
+        "gpus": len(tf.config.list_physical_devices("GPU")),
+        "versions": {
+            "python": platform.python_version(), **{name: version(name) for name in PACKAGES}
+        },
+        "finished": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+        "seconds": round(time.time() - began, 1),
+        "settings": asdict(condition),
+        **found,
+    }  # fmt: skip
+    if condition.keep_weights:
+        file = weights_file(records, run["condition"], run["seed"])
+        np.savez(file, **{f"w{n:03d}": value for n, value in enumerate(model.get_weights())})
+        record["weights"] = file.name
+    append_record(records, record)
+
+
+def weights_file(records: Path, condition: str, seed: int) -> Path:
+    """Return where a run's weights are kept."""
+    name = "".join(letter if letter.isalnum() else "_" for letter in condition)
+    return records.with_name(f"{records.stem}.{name}.{seed}.npz")
+
+
+def main() -> None:
+    """Train the runs that are asked for."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--records", type=Path, required=True, help="the file to add to")
+    parser.add_argument("--run", action="append", default=[], help="one run, as JSON")
+    parser.add_argument("--runs", type=Path, help="a file with one run a line")
+    arguments = parser.parse_args()
+    hvd.init()
+    if gpus := tf.config.list_physical_devices("GPU"):
+        tf.config.set_visible_devices(gpus[hvd.local_rank()], "GPU")
+    place = Place(hvd.rank(), hvd.size(), hvd.local_rank(), hvd.local_size())
+    lines = arguments.run + (arguments.runs.read_text().splitlines() if arguments.runs else [])
+    runs = [json.loads(line) for line in lines]
+    if all(run["settings"].get("ranks", 1) == 1 for run in runs):
+        runs = runs[place.rank :: place.size]
+    lengths = [run["settings"].get("epochs", Condition().epochs) for run in runs]
+    for number, run in enumerate(runs):
+        try:
+            one_run(run, arguments.records, place, sum(lengths[:number]), sum(lengths))
+        except Exception as error:
+            error.add_note(f"in the run {run['condition']!r} with seed {run['seed']}")
+            raise
+
+
+if __name__ == "__main__":
+    main()
