@@ -13,7 +13,7 @@ import pytest
 from hvdcourse.course import NOTEBOOKS, NotebookFailed, run_solved, store_outputs, write_html
 
 ALL = sorted(NOTEBOOKS.glob("*.ipynb"))
-KNOWN_TAGS = {"parameters", "exercise", "nbval-check-output"}
+KNOWN_TAGS = {"parameters", "exercise", "nbval-check-output", "nbval-skip"}
 
 each_notebook = pytest.mark.parametrize("notebook", ALL, ids=lambda path: path.stem)
 
@@ -44,6 +44,16 @@ def test_own_work_is_not_stored(notebook):
         assert set(cell.metadata.get("tags", [])) <= KNOWN_TAGS
         if "exercise" in cell.metadata.get("tags", []):
             assert not cell.outputs
+
+
+@each_notebook
+def test_what_nbval_skips_is_the_same_with_the_solutions(notebook):
+    # So that test_runs_solved has run it.
+    for cell in cells_of(notebook):
+        tags = set(cell.metadata.get("tags", []))
+        if "nbval-skip" in tags:
+            assert "SCRIPTS" not in cell.source
+            assert tags == {"nbval-skip"}
 
 
 @each_notebook
