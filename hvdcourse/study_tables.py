@@ -105,8 +105,8 @@ def differences(first: Record, second: Record) -> list[str]:
 def to_markdown(frame: pd.DataFrame) -> str:
     """Return the table in Markdown: numbers to the right, of four digits, – where there is none."""
     names = [frame.index.name or "", *frame.columns]
-    body = zip(frame.index, frame.values.tolist(), strict=True)
-    rows = [names, *([name, *row] for name, row in body)]
+    cells = zip(frame.index, frame.values.tolist(), strict=True)
+    rows = [names, *([name, *row] for name, row in cells)]
     rows = [[shown(cell).replace("|", "\\|") for cell in row] for row in rows]
     widths = [max(3, *map(len, column)) for column in zip(*rows, strict=True)]
     head, *body = [
