@@ -82,6 +82,19 @@ def run(
 
 
 @app.command()
+def study(
+    grid: Annotated[Path, typer.Argument(help="The conditions and seeds, in YAML.")],
+    records: Annotated[Path, typer.Option(help="The file with one JSON line a finished run.")],
+    timeout: Annotated[str, typer.Option(help="Seconds for all runs of as many ranks.")] = "600",
+    table: Annotated[bool, typer.Option(help="Show the table at the end.")] = True,
+) -> None:
+    """Train a grid of conditions x seeds; runs that are recorded already are not run again."""
+    from hvdcourse.study_command import run_study
+
+    raise typer.Exit(run_study(grid, records, timeout, table))
+
+
+@app.command()
 def check(
     name: Name,
     step: Annotated[str | None, typer.Argument(help="One step; without it, all.")] = None,

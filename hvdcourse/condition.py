@@ -2,9 +2,11 @@
 
 import difflib
 import math
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from typing import Any, get_type_hints
+from types import NoneType
+from typing import Any, get_args, get_type_hints
 
 from hvdcourse.launch import BadInput
 
@@ -15,7 +17,37 @@ CHOICES = {
     "scaling": ("none", "linear", "sqrt"),
     "schedule": ("constant", "step"),
 }
-_AT_LEAST_ONE = ("width", "ranks", "batch_size", "base_batch_size", "epochs", "evaluate_every")
+_KINDS = {int: "a whole number", float: "a number", bool: "true or false", str: "a text"}
+_LEAST = {
+    **dict.fromkeys(("images", "width", "ranks", "batch_size", "base_batch_size"), 1),
+    **dict.fromkeys(("epochs", "evaluate_every"), 1),
+    **dict.fromkeys(("hold_out", "warmup_epochs", "weight_decay", "batch_norm_momentum"), 0),
+}
+
+
+def checked_kind(name: str, value: Any, kind: Any) -> None:
+    """Raise BadInput unless a setting's value is of the type that it is declared with."""
+    kinds = set(get_args(kind)) or {kind}
+    if value is None and NoneType in kinds:
+        return
+    (expected,) = kinds - {NoneType}
+    accepted = (int, float) if expected is float else expected
+    # In Python True is a whole number too, but nobody means one by it.
+    if isinstance(value, accepted) and (expected is bool or not isinstance(value, bool)):
+        if isinstance(value, float) and not math.isfinite(value):
+            raise BadInput(f"{name} must be finite; got {value}")
+        return
+    hint = yaml_hint(value) if expected is float else ""
+    raise BadInput(f"{name} must be {_KINDS[expected]}; got {value!r}{hint}")
+
+
+def yaml_hint(value: Any) -> str:
+    """Return how YAML wants a number whose exponent made it a text; empty for other values."""
+    if not isinstance(value, str) or not re.fullmatch(r"[-+]?[\d.]*\d[eE][-+]?\d+", value):
+        return ""
+    number = repr(float(value))
+    number = number if "." in number else number.replace("e", ".0e")
+    return f": to YAML a number needs a point and its exponent a sign; write {number}"
 
 
 @dataclass(frozen=True)
@@ -79,13 +111,15 @@ class Condition:
                     f"{name} must be one of {', '.join(choices)}; got {getattr(self, name)!r}"
                 )
         for name, kind in get_type_hints(Condition).items():
+            checked_kind(name, getattr(self, name), kind)
+        for name, least in _LEAST.items():
             value = getattr(self, name)
-            if not isinstance(value, (kind | int) if kind is float else kind):
-                raise BadInput(f"{name} must be of type {kind}; got {value!r}")
-            if name in _AT_LEAST_ONE and value is not None and value < 1:
-                raise BadInput(f"{name} must be at least 1; got {value}")
-        if not 0 < self.learning_rate < math.inf:
+            if value is not None and value < least:
+                raise BadInput(f"{name} must be at least {least}; got {value}")
+        if self.learning_rate <= 0:
             raise BadInput(f"learning_rate must be above 0; got {self.learning_rate}")
+        if self.batch_norm_momentum > 1:
+            raise BadInput(f"batch_norm_momentum is at most 1; got {self.batch_norm_momentum}")
         if self.measure_noise and self.ranks < 2:
             raise BadInput("measure_noise compares ranks: it needs ranks of 2 or more")
 
@@ -102,6 +136,23 @@ class Condition:
             return cls(**settings)
         except BadInput as error:
             raise BadInput(f"condition {name!r}: {error}") from None
+
+    def images_of(self, count: int) -> int:
+        """Return how many of so many training images it trains on.
+
+        Raises:
+            BadInput: that is more than there are, or fewer than one for each rank.
+        """
+        left = count - self.hold_out
+        if self.images is not None and self.images > left:
+            raise BadInput(f"images={self.images}, but there are {max(left, 0)} to train on")
+        trained = left if self.images is None else self.images
+        if min(trained, self.hold_out or self.ranks) < self.ranks:
+            raise BadInput(
+                f"{self.ranks} ranks need an image each to train on and one to test on; there are "
+                f"{max(trained, 0)}, and {self.hold_out} held out"
+            )
+        return trained
 
     @property
     def global_batch_size(self) -> int:

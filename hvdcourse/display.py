@@ -9,7 +9,7 @@ from IPython.display import DisplayHandle
 from tqdm import tqdm
 
 _BAR_FORMAT = "{desc} |{bar:24}| {n:.1f} of {total_fmt} epochs, {elapsed}<{remaining}{postfix}"
-_SHOWN_METRICS = ("loss", "val_accuracy", "images_per_second")
+_SHOWN_METRICS = ("loss", "val_accuracy", "test_accuracy", "images_per_second")
 
 
 def in_notebook() -> bool:

@@ -34,10 +34,14 @@ def unbiased(own: float, mean: float, batch: int, ranks: int) -> tuple[float, fl
     return signal, noise
 
 
-def noise_scale(own: Sequence[float], mean: Sequence[float], batch: int, ranks: int) -> float:
+def noise_scale(
+    own: Sequence[float | None], mean: Sequence[float | None], batch: int, ranks: int
+) -> float:
     """Return tr Σ / ‖G‖² over several steps, in images; nan where ‖G‖² comes out below 0.
 
-    Arguments are those of ``unbiased``, for each step.
+    Arguments are those of ``unbiased``, for each step. It is nan as well where a step's norm was
+    not finite, for which a record holds None.
     """
-    signal, noise = unbiased(float(np.mean(own)), float(np.mean(mean)), batch, ranks)
+    own, mean = (float(np.mean(np.asarray(norms, np.float64))) for norms in (own, mean))
+    signal, noise = unbiased(own, mean, batch, ranks)
     return noise / signal if signal > 0 else float("nan")

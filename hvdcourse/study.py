@@ -6,18 +6,33 @@ import sys
 import tempfile
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, replace
+from numbers import Integral
 from pathlib import Path
 from typing import Any
 
 import yaml
 
 from hvdcourse.condition import Condition
-from hvdcourse.data import load
-from hvdcourse.launch import BadInput, largest_np, run
+from hvdcourse.data import NAMES, load
+from hvdcourse.image_folder import BadDataSet
+from hvdcourse.launch import BadInput, checked_limit, largest_np, run
 from hvdcourse.study_records import Records, fingerprint, key_of, read_records, run_key
 
 WORKER = Path(__file__).with_name("study_worker.py")
 Grid = Mapping[str, Condition]
+Wanted = tuple[str, dict[str, Any]]
+
+
+class GridLoader(yaml.SafeLoader):
+    """Reads YAML, and refuses a name that stands twice: only the last one would count."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        """Return a mapping. Raises YAMLError for a name that stands in it twice."""
+        names = [key.value for key, _ in node.value if isinstance(key, yaml.ScalarNode)]
+        for name in names:
+            if names.count(name) > 1 and name != "<<":
+                raise yaml.YAMLError(f"{name!r} stands twice{node.start_mark}")
+        return super().construct_mapping(node, deep)
 
 
 def read_grid(path: str | Path) -> tuple[dict[str, Condition], list[int]]:
@@ -30,16 +45,21 @@ def read_grid(path: str | Path) -> tuple[dict[str, Condition], list[int]]:
         BadInput: no such file, or something in it that is not as it should be.
     """
     try:
-        content = yaml.safe_load(Path(path).read_text())
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-        raise BadInput(f"{path} cannot be read as a grid: {error}") from None
-    if not isinstance(content, dict) or not isinstance(content.get("conditions"), dict):
+        content = yaml.load(Path(path).read_text(), GridLoader)
+    except (OSError, ValueError, yaml.YAMLError) as error:
+        reason = " ".join(str(error).split())
+        raise BadInput(f"{path} cannot be read as a grid: {reason}") from None
+    conditions = content.get("conditions") if isinstance(content, dict) else None
+    if not isinstance(conditions, dict) or not conditions:
         raise BadInput(f"{path}: a grid has 'conditions', with the settings of each by its name")
     shared = {name: value for name, value in content.items() if name not in ("conditions", "seeds")}
     seeds = content.get("seeds", [0])
-    if not isinstance(seeds, list) or not all(isinstance(seed, int) for seed in seeds):
+    if not isinstance(seeds, list) or not seeds or not all(type(seed) is int for seed in seeds):
         raise BadInput(f"{path}: 'seeds' must be a list of whole numbers; got {seeds!r}")
-    rows = {str(name): row or {} for name, row in content["conditions"].items()}
+    rows = {str(name): row or {} for name, row in conditions.items()}
+    for name, row in rows.items():
+        if not isinstance(row, dict):
+            raise BadInput(f"{path}: condition {name!r} must have settings; got {row!r}")
     grid = {name: Condition.from_mapping(name, {**shared, **row}) for name, row in rows.items()}
     return grid, seeds
 
@@ -70,13 +90,15 @@ def study(
         BadInput: a condition that cannot be run, or no folder for the records.
         RunFailed: a run failed or took too long; the records of those before it are kept.
     """
-    path, seeds = Path(records).resolve(), list(seeds)
-    path.parent.mkdir(parents=True, exist_ok=True)
+    path = Path(records).resolve()
+    checked_limit(timeout, "timeout")
+    prepare_file(path)
     wanted = wanted_runs(grid, seeds)
     for ranks in sorted({condition.ranks for condition in grid.values()}):
         done = {key_of(record) for record in read_records(path).runs}
+        # Two names for the same settings are one run.
         pending = {
-            key: one for key, one in wanted.items()
+            key: one for key, one in wanted
             if key not in done and one["settings"]["ranks"] == ranks
         }  # fmt: skip
         if pending:
@@ -84,48 +106,94 @@ def study(
     return chosen_records(read_records(path), wanted)
 
 
-def wanted_runs(grid: Grid, seeds: list[int]) -> dict[str, dict[str, Any]]:
-    """Return all runs of a grid by their keys: name, settings and seed of each."""
-    data = {name: data_fingerprint(name) for name in {one.data for one in grid.values()}}
-    runs = {}
+def prepare_file(path: Path) -> None:
+    """Make the folder of the records. Raises BadInput where they cannot be kept there."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise BadInput(f"the records cannot be kept in {path}: {error}") from None
+    if path.is_dir():
+        raise BadInput(f"the records need a file; {path} is a folder")
+
+
+def wanted_runs(grid: Grid, seeds: Iterable[int]) -> list[Wanted]:
+    """Return all runs of a grid, each with its key: name, settings and seed.
+
+    Raises:
+        BadInput: a seed or a data set that does not exist, or a condition that asks too much.
+    """
+    seeds = checked_seeds(seeds)
+    data = {name: look_at(name) for name in {one.data for one in grid.values()}}
+    runs = []
     for name, condition in grid.items():
-        if condition.data not in ("digits",) and Path(condition.data).is_dir():
-            condition = replace(condition, data=str(Path(condition.data).resolve()))
+        digest, count = data[condition.data]
+        if condition.ranks > largest_np():
+            raise BadInput(
+                f"condition {name!r}: {condition.ranks} ranks are too many for this machine, "
+                f"which holds at most {largest_np()}"
+            )
+        try:
+            condition.images_of(count)
+        except BadInput as error:
+            raise BadInput(f"condition {name!r}: {error}") from None
+        if condition.data not in NAMES:
+            condition = replace(condition, data=str(Path(condition.data).expanduser().resolve()))
         for seed in seeds:
-            key = run_key(asdict(condition), seed, data.get(condition.data) or "")
-            runs[key] = {"condition": name, "seed": seed, "settings": asdict(condition)}
+            run = {"condition": name, "seed": seed, "settings": asdict(condition)}
+            runs.append((run_key(asdict(condition), seed, digest), run))
     return runs
 
 
-def data_fingerprint(name: str) -> str:
-    """Return the fingerprint of a data set as the worker takes it."""
-    data = load(name) if name == "digits" else load(name, dtype="uint8")
-    return fingerprint((data.train_images, data.train_labels, data.test_images, data.test_labels))
+def checked_seeds(seeds: Iterable[int]) -> list[int]:
+    """Return the seeds, each once. Raises BadInput where one is no whole number of 0 to 2³²-1."""
+    found = dict.fromkeys(seeds)
+    for seed in found:
+        if not isinstance(seed, Integral) or isinstance(seed, bool) or not 0 <= seed < 2**32:
+            raise BadInput(f"a seed must be a whole number from 0 to 2³²-1; got {seed!r}")
+    return [int(seed) for seed in found]
+
+
+def look_at(name: str) -> tuple[str, int]:
+    """Return a data set's fingerprint, as the worker takes it, and its count of training images.
+
+    Raises:
+        BadInput: there is no such data set, or its folder is not as it should be.
+        DataUnavailable: its files cannot be fetched.
+    """
+    try:
+        data = load(name) if name == "digits" else load(name, dtype="uint8")
+    except BadDataSet as error:
+        raise BadInput(str(error)) from None
+    arrays = (data.train_images, data.train_labels, data.test_images, data.test_labels)
+    return fingerprint(arrays), len(data.train_images)
 
 
 def start_ranks(
     runs: list[dict[str, Any]], ranks: int, records: Path, timeout: float, quiet: bool
 ) -> None:
-    """Train these runs, all of so many ranks; those of one rank several at a time, one a core."""
-    if ranks > largest_np():
-        raise BadInput(f"{ranks} ranks are too many for this machine: at most {largest_np()}")
-    processes = min(os.cpu_count() or 1, len(runs)) if ranks == 1 else ranks
+    """Train these runs, all of so many ranks; those of one rank several at a time.
+
+    Each of these has a GPU of its own, or, on a machine without one, a core.
+    """
+    places = len(list(Path("/dev").glob("nvidia[0-9]*"))) or len(os.sched_getaffinity(0))
+    processes = min(places, len(runs), largest_np()) if ranks == 1 else ranks
     with tempfile.NamedTemporaryFile("w", suffix=".jsonl", delete=False) as file:
         file.writelines(json.dumps(one) + "\n" for one in runs)
     try:
         if not quiet:
-            print(f"{len(runs)} runs of {ranks} rank{'s' * (ranks > 1)}", flush=True)
+            many = f"{len(runs)} run{'s' * (len(runs) > 1)}"
+            print(f"{many} of {ranks} rank{'s' * (ranks > 1)}", flush=True)
         run(WORKER, np=processes, timeout=timeout, quiet=quiet, records=records, runs=file.name)
     finally:
         os.unlink(file.name)
 
 
-def chosen_records(found: Records, wanted: Mapping[str, dict[str, Any]]) -> Records:
+def chosen_records(found: Records, wanted: list[Wanted]) -> Records:
     """Return the records of these runs, in their order and under their names."""
     by_key = {key_of(record): record for record in found.runs}
     runs = [
         {**by_key[key], "condition": run["condition"]}
-        for key, run in wanted.items() if key in by_key
+        for key, run in wanted if key in by_key
     ]  # fmt: skip
     for line in found.skipped:
         print(f"warning: {line}", file=sys.stderr)

@@ -47,11 +47,12 @@ class MeasureEpochs(tf.keras.callbacks.Callback):
         self.tests, self.images_per_epoch, self.size = tests, images_per_epoch, size
         self.batch_size, self.on_epoch = batch_size, on_epoch
         self.epochs: list[dict[str, Any]] = []
-        self.steps = 0
+        self.steps = self.steps_before = 0
         self.began = self.last_step = 0.0
 
     def on_epoch_begin(self, epoch: int, logs: dict[str, float] | None = None) -> None:
         """Start the epoch's clock."""
+        self.steps_before = self.steps
         self.began = time.perf_counter()
 
     def on_train_batch_end(self, batch: int, logs: dict[str, float] | None = None) -> None:
@@ -62,7 +63,11 @@ class MeasureEpochs(tf.keras.callbacks.Callback):
     def on_epoch_end(self, epoch: int, logs: dict[str, float] | None = None) -> None:
         """Test, and keep the epoch's figures."""
         seconds = self.last_step - self.began
+        # Where the target is reached an epoch is not gone through to its end.
+        part = (self.steps - self.steps_before) / self.params["steps"]
+        images = part * self.images_per_epoch
         test_loss, test_accuracy = self.test()
+        # Shards differ by one image at most, and each counts alike, as its gradients do.
         loss, accuracy = self.mean_of_ranks([logs["loss"], logs["accuracy"]])
         row = {
             "epoch": epoch + 1,
@@ -72,7 +77,7 @@ class MeasureEpochs(tf.keras.callbacks.Callback):
             "test_loss": finite(test_loss),
             "test_accuracy": finite(test_accuracy),
             "seconds": round(seconds, 4),
-            "images_per_second": round(self.images_per_epoch / seconds, 1),
+            "images_per_second": round(images / seconds, 1),
         }
         self.epochs.append(row)
         self.on_epoch(row)
@@ -85,6 +90,7 @@ class MeasureEpochs(tf.keras.callbacks.Callback):
 
     def test(self) -> tuple[float, float]:
         """Return the loss and the accuracy on all ranks' test images."""
+        entered = time.perf_counter()
         images, labels = self.tests
         sums = np.zeros(3)
         for begin in range(0, len(images), self.batch_size):
@@ -96,6 +102,9 @@ class MeasureEpochs(tf.keras.callbacks.Callback):
             right = logits.argmax(axis=1) == labels[part]
             sums += [float(np.sum(losses)), np.sum(right), len(right)]
         total, right, count = self.mean_of_ranks(list(sums))
+        # A test in the middle of an epoch is no part of its training time.
+        testing = time.perf_counter() - entered
+        self.began, self.last_step = self.began + testing, self.last_step + testing
         return total / count, right / count
 
     def images_per_second(self) -> float:

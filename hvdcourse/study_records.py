@@ -52,6 +52,8 @@ def run_key(settings: Mapping[str, Any], seed: int, data_fingerprint: str) -> st
     a folder of images lies does not matter, only what is in it.
     """
     whole = {**asdict(Condition()), **settings, "data": data_fingerprint}
+    # A rate of 1 and one of 1.0 are the same.
+    whole = {name: float(v) if type(v) is int else v for name, v in whole.items()}
     return json.dumps([whole, seed], sort_keys=True)
 
 
@@ -64,15 +66,17 @@ def problem_with(line: str) -> str | None:
     """Return why a line is not a whole record, or None where it is one."""
     try:
         record = json.loads(line)
-    except json.JSONDecodeError:
+    except (ValueError, RecursionError):
         return "is not whole JSON, as after a write that was interrupted"
     if not isinstance(record, dict) or record.get("format") != FORMAT:
         return f"is not a record of the format {FORMAT!r}"
     for name, kind in REQUIRED.items():
         if not isinstance(record.get(name), kind):
             return f"has no {name!r} of type {kind.__name__}"
-    if "fingerprint" not in record["data"]:
+    if not isinstance(record["data"].get("fingerprint"), str):
         return "does not say the fingerprint of its data"
+    if not record["epochs"] or not all(isinstance(row, dict) for row in record["epochs"]):
+        return "has no measurements of its epochs"
     return None
 
 
@@ -85,8 +89,9 @@ def read_records(*paths: str | Path) -> Records:
     found: dict[str, dict[str, Any]] = {}
     skipped = []
     for path in map(Path, paths):
-        text = path.read_text() if path.exists() else ""
-        for number, line in enumerate(text.splitlines(), start=1):
+        # A foreign file need not be a text, and its lines may hold what Unicode calls line ends.
+        text = path.read_bytes().decode(errors="replace") if path.exists() else ""
+        for number, line in enumerate(text.split("\n"), start=1):
             if not line.strip():
                 continue
             if problem := problem_with(line):

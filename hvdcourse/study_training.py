@@ -1,6 +1,5 @@
 """One run of a study: trains a network as a condition says, on this rank and its peers."""
 
-import itertools
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -10,11 +9,11 @@ import tensorflow as tf
 from horovod.tensorflow import broadcast_variables
 
 from hvdcourse.condition import Condition
-from hvdcourse.data import DataSet
+from hvdcourse.data import NAMES, DataSet
 from hvdcourse.models import convnet, normalisation, wide_resnet
 from hvdcourse.optimizers import BIAS_AND_NORM, LAMB, NovoGrad
 from hvdcourse.shards import batches, shard, steps_per_epoch
-from hvdcourse.study_callbacks import MeasureEpochs, SetRate, StopAtTarget, WatchLayers
+from hvdcourse.study_callbacks import MeasureEpochs, SetRate, StopAtTarget, WatchLayers, finite
 
 # Small enough for a laptop's memory, large enough not to count.
 TEST_BATCH = 512
@@ -52,8 +51,11 @@ class NoisyModel(tf.keras.Model):
 
 
 def build_model(condition: Condition, image_shape: tuple[int, ...], classes: int) -> tf.keras.Model:
-    """Return the condition's network; images of 0…255 are scaled to 0…1 in it."""
-    normalise = normalisation(condition.batch_norm, condition.batch_norm_momentum)
+    """Return the condition's network, for images in 0…1 of shape (height, width, channels)."""
+    kind = condition.batch_norm
+    # One rank alone has nobody to average with, though other runs train beside it.
+    kind = "local" if kind == "sync" and condition.ranks == 1 else kind
+    normalise = normalisation(kind, condition.batch_norm_momentum)
     if condition.model == "convnet":
         model = convnet(image_shape, classes, condition.width, normalise)
     else:
@@ -88,18 +90,58 @@ def all_batches(
 
 
 def part_of(data: DataSet, condition: Condition) -> DataSet:
-    """Return the data that the condition trains and tests on."""
-    cut = len(data.train_images) - condition.hold_out
+    """Return the data that the condition trains and tests on.
+
+    Raises:
+        BadInput: there are not as many images as the condition asks for.
+    """
+    count = len(data.train_images)
+    trained, tested = slice(0, condition.images_of(count)), slice(count - condition.hold_out, count)
+    if condition.data not in NAMES:
+        # A folder's images come class by class: its last ones are all of one class.
+        order = np.random.default_rng(0).permutation(count)
+        trained, tested = order[trained], order[tested]
     held_out = condition.hold_out > 0
-    end = cut if condition.images is None else min(cut, condition.images)
     return DataSet(
-        data.train_images[:end],
-        data.train_labels[:end],
-        data.train_images[cut:] if held_out else data.test_images,
-        data.train_labels[cut:] if held_out else data.test_labels,
+        data.train_images[trained],
+        data.train_labels[trained],
+        data.train_images[tested] if held_out else data.test_images,
+        data.train_labels[tested] if held_out else data.test_labels,
         data.classes,
         data.source,
     )
+
+
+def compiled(condition: Condition, seed: int, data: DataSet, size: int) -> tf.keras.Model:
+    """Return the condition's network, ready to train, and the same on all ranks."""
+    tf.keras.backend.clear_session()
+    tf.keras.utils.set_random_seed(seed)
+    model = build_model(condition, data.train_images.shape[1:], len(data.classes))
+    optimizer = build_optimizer(condition)
+    if isinstance(model, NoisyModel):
+        model.remember()
+    elif size > 1:
+        optimizer = hvd.DistributedOptimizer(optimizer)
+    loss = tf.keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+    model.compile(optimizer, loss, metrics=["accuracy"])
+    optimizer.build(model.trainable_variables)
+    if size > 1:
+        broadcast_variables(model.variables, root_rank=0)
+        broadcast_variables(optimizer.variables, root_rank=0)
+    return model
+
+
+def dataset_of(
+    data: DataSet, condition: Condition, seed: int, rank: int, size: int
+) -> tf.data.Dataset:
+    """Return this rank's batches of all epochs, as Keras takes them."""
+    signature = (
+        tf.TensorSpec((None, *data.train_images.shape[1:]), tf.float32),
+        tf.TensorSpec((None,), data.train_labels.dtype),
+    )
+    return tf.data.Dataset.from_generator(
+        lambda: all_batches(data, condition, seed, rank, size), output_signature=signature
+    ).prefetch(2)
 
 
 def train(
@@ -118,61 +160,56 @@ def train(
         seed: of the first weights and of the order of the images.
         whole: the condition's data, all of it.
         on_epoch: called with each epoch's measurements.
+
+    Raises:
+        BadInput: there are not as many images as the condition asks for.
     """
     rank, size = (hvd.rank(), hvd.size()) if condition.ranks > 1 else (0, 1)
     data = part_of(whole, condition)
-    tf.keras.backend.clear_session()
-    tf.keras.utils.set_random_seed(seed)
-    model = build_model(condition, data.train_images.shape[1:], len(data.classes))
-    optimizer = build_optimizer(condition)
-    if isinstance(model, NoisyModel):
-        model.remember()
-    elif size > 1:
-        optimizer = hvd.DistributedOptimizer(optimizer)
-    loss = tf.keras.losses.SparseCategoricalCrossentropy(from_logits=True)
-    model.compile(optimizer, loss, metrics=["accuracy"])
-    optimizer.build(model.trainable_variables)
-    if size > 1:
-        broadcast_variables(model.variables, root_rank=0)
-        broadcast_variables(optimizer.variables, root_rank=0)
-
+    model = compiled(condition, seed, data, size)
     count = len(data.train_images)
     steps = steps_per_epoch(count, size, condition.batch_size)
     mine = shard(len(data.test_images), rank, size)
     tests = as_floats(data.test_images[mine]), data.test_labels[mine]
     rates = SetRate(lambda step: condition.rate_at(step, steps))
     measure = MeasureEpochs(tests, count, size, TEST_BATCH, on_epoch)
-    callbacks = [rates, measure]
-    if condition.optimizer == "lamb":
-        callbacks.append(layers := WatchLayers())
+    layers = WatchLayers() if condition.optimizer == "lamb" else None
+    stop = None
     if condition.target is not None:
-        every = condition.evaluate_every or steps
-        callbacks.append(stop := StopAtTarget(measure, condition.target, every))
-    signature = (
-        tf.TensorSpec((None, *data.train_images.shape[1:]), tf.float32),
-        tf.TensorSpec((None,), data.train_labels.dtype),
-    )
-    dataset = tf.data.Dataset.from_generator(
-        lambda: all_batches(data, condition, seed, rank, size), output_signature=signature
-    ).prefetch(2)
+        stop = StopAtTarget(measure, condition.target, condition.evaluate_every or steps)
     model.fit(
-        dataset, epochs=condition.epochs, steps_per_epoch=steps, callbacks=callbacks, verbose=0
+        dataset_of(data, condition, seed, rank, size),
+        epochs=condition.epochs,
+        steps_per_epoch=steps,
+        callbacks=[one for one in (rates, measure, layers, stop) if one is not None],
+        verbose=0,
     )
+    found = found_by(rates, measure, layers, stop)
+    if isinstance(model, NoisyModel):
+        found["noise"] = {"own": rounded(model.own), "mean": rounded(model.mean)}
+    return found, model
+
+
+def found_by(
+    rates: SetRate,
+    measure: MeasureEpochs,
+    layers: WatchLayers | None,
+    stop: StopAtTarget | None,
+) -> dict[str, Any]:
+    """Return what the callbacks of a run have found."""
     found = {
         "steps": len(rates.rates),
         "learning_rates": rates.rates,
         "epochs": measure.epochs,
         "images_per_second": measure.images_per_second(),
     }
-    if condition.optimizer == "lamb":
+    if layers is not None:
         found["trust_ratios"] = layers.trust_ratios
-    if condition.target is not None:
+    if stop is not None:
         found["steps_to_target"] = stop.reached_at
-    if isinstance(model, NoisyModel):
-        found["noise"] = {"own": rounded(model.own), "mean": rounded(model.mean)}
-    return found, model
+    return found
 
 
 def rounded(values: list[float]) -> list[float | None]:
     """Return values of six digits; None for one that is not finite, which JSON cannot hold."""
-    return [float(f"{value:.6g}") if np.isfinite(value) else None for value in values]
+    return [finite(value) for value in values]

@@ -21,15 +21,21 @@ from typing import Any
 import horovod.tensorflow.keras as hvd
 import numpy as np
 import tensorflow as tf
+from horovod.tensorflow import allgather_object
 
 from hvdcourse.condition import Condition
 from hvdcourse.data import DataSet, load
+from hvdcourse.launch import BadInput
 from hvdcourse.place import Place
 from hvdcourse.reports import report_metrics
 from hvdcourse.study_records import append_record, fingerprint
 from hvdcourse.study_training import train
 
 PACKAGES = ("tensorflow", "horovod", "numpy")
+
+
+class StudyFailed(RuntimeError):
+    """A run raised an error; the message names its condition and its seed."""
 
 
 @cache
@@ -49,6 +55,35 @@ def command_of(run: dict[str, Any], ranks: int) -> str:
     return shlex.join([*words, "--records", "again.jsonl", "--run", json.dumps(settings)])
 
 
+def cores_of_run(ranks: int) -> int:
+    """Return how many cores the run's ranks may use together; all of its ranks call this."""
+    mine = {(platform.node(), core) for core in os.sched_getaffinity(0)}
+    return len(set.union(*allgather_object(mine)) if ranks > 1 else mine)
+
+
+def runs_asked_for(arguments: argparse.Namespace, size: int) -> list[dict[str, Any]]:
+    """Return the runs of the command line.
+
+    Raises:
+        BadInput: a run that is not as it should be, or needs another number of ranks.
+    """
+    lines = arguments.run + (arguments.runs.read_text().splitlines() if arguments.runs else [])
+    runs = []
+    for line in lines:
+        try:
+            run = json.loads(line)
+            runs.append({name: run[name] for name in ("condition", "seed", "settings")})
+        except (ValueError, KeyError, TypeError):
+            raise BadInput(f"a run is JSON with condition, seed and settings; got {line}") from None
+    ranks = {Condition.from_mapping(run["condition"], run["settings"]).ranks for run in runs}
+    if len(ranks) > 1 or not ranks <= {1, size}:
+        raise BadInput(
+            f"all runs must be of 1 rank, or all of the {size} that were started; got runs of "
+            f"{', '.join(map(str, sorted(ranks)))}"
+        )
+    return runs
+
+
 def one_run(run: dict[str, Any], records: Path, place: Place, epochs_before: int, of: int) -> None:
     """Train once, and add the record of it."""
     condition = Condition.from_mapping(run["condition"], run["settings"])
@@ -60,6 +95,7 @@ def one_run(run: dict[str, Any], records: Path, place: Place, epochs_before: int
 
     began = time.time()
     found, model = train(condition, run["seed"], data, show)
+    seconds, cores = round(time.time() - began, 1), cores_of_run(condition.ranks)
     if condition.ranks > 1 and place.rank != 0:
         return
     record = {
@@ -71,17 +107,17 @@ def one_run(run: dict[str, Any], records: Path, place: Place, epochs_before: int
         "command": command_of(run, condition.ranks),
         "data": {
             **about,
-            "train_images": condition.images or len(data.train_images) - condition.hold_out,
+            "train_images": condition.images_of(len(data.train_images)),
             "tested_on": "held-out training images" if condition.hold_out else "test images",
         },
-        "cores": len(os.sched_getaffinity(0)) * (1 if condition.ranks == 1 else condition.ranks),
+        "cores": cores,
         "machine": platform.machine(),
         "gpus": len(tf.config.list_physical_devices("GPU")),
         "versions": {
             "python": platform.python_version(), **{name: version(name) for name in PACKAGES}
         },
         "finished": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
-        "seconds": round(time.time() - began, 1),
+        "seconds": seconds,
         "settings": asdict(condition),
         **found,
     }  # fmt: skip
@@ -109,8 +145,8 @@ def main() -> None:
     if gpus := tf.config.list_physical_devices("GPU"):
         tf.config.set_visible_devices(gpus[hvd.local_rank()], "GPU")
     place = Place(hvd.rank(), hvd.size(), hvd.local_rank(), hvd.local_size())
-    lines = arguments.run + (arguments.runs.read_text().splitlines() if arguments.runs else [])
-    runs = [json.loads(line) for line in lines]
+    arguments.records.parent.mkdir(parents=True, exist_ok=True)
+    runs = runs_asked_for(arguments, place.size)
     if all(run["settings"].get("ranks", 1) == 1 for run in runs):
         runs = runs[place.rank :: place.size]
     lengths = [run["settings"].get("epochs", Condition().epochs) for run in runs]
@@ -118,8 +154,8 @@ def main() -> None:
         try:
             one_run(run, arguments.records, place, sum(lengths[:number]), sum(lengths))
         except Exception as error:
-            error.add_note(f"in the run {run['condition']!r} with seed {run['seed']}")
-            raise
+            what = f"condition {run['condition']!r}, seed {run['seed']}"
+            raise StudyFailed(f"{what}: {type(error).__name__}: {error}") from error
 
 
 if __name__ == "__main__":

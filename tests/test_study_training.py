@@ -1,0 +1,67 @@
+"""What a study's run trains and tests on, without other ranks."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from hvdcourse.condition import Condition
+from hvdcourse.data import DataSet, load
+from hvdcourse.launch import BadInput
+from hvdcourse.shards import shard
+from hvdcourse.study_callbacks import MeasureEpochs
+from hvdcourse.study_training import part_of
+
+
+def test_the_whole_test_set_is_judged_exactly_by_ranks_of_unequal_shares(monkeypatch):
+    random = np.random.default_rng(0)
+    images = random.normal(size=(10, 4)).astype(np.float32)
+    labels = random.integers(0, 3, 10)
+    model = tf.keras.Sequential([tf.keras.layers.Dense(3, input_shape=(4,))])
+    sums = []
+
+    def note(measure, values):
+        sums.append(values)
+        return values
+
+    monkeypatch.setattr(MeasureEpochs, "mean_of_ranks", note)
+
+    def test_of(mine):
+        # Batches of two, so that the last one of a share is not full.
+        measure = MeasureEpochs((images[mine], labels[mine]), 10, 3, 2, print)
+        measure.set_model(model)
+        return measure.test()
+
+    for rank in range(3):
+        test_of(shard(10, rank, 3))
+    mean = np.mean(sums, axis=0)
+    monkeypatch.setattr(MeasureEpochs, "mean_of_ranks", lambda self, values: list(mean))
+    together = test_of(slice(0, 4))
+    model.compile(
+        loss=tf.keras.losses.SparseCategoricalCrossentropy(from_logits=True), metrics=["accuracy"]
+    )
+    assert together == pytest.approx(model.evaluate(images, labels, verbose=0), rel=1e-6)
+    assert sums[0][2] != sums[1][2]
+
+
+def test_held_out_images_are_tested_on_and_not_trained_on():
+    digits = load("digits")
+    part = part_of(digits, Condition(hold_out=100, images=500))
+    np.testing.assert_array_equal(part.train_images, digits.train_images[:500])
+    np.testing.assert_array_equal(part.test_images, digits.train_images[-100:])
+    np.testing.assert_array_equal(part.test_labels, digits.train_labels[-100:])
+    assert len(part_of(digits, Condition(hold_out=100)).train_images) == 1337
+    np.testing.assert_array_equal(part_of(digits, Condition()).test_images, digits.test_images)
+
+
+def test_of_a_folder_all_classes_are_held_out_though_they_come_one_by_one():
+    labels = np.repeat(np.arange(4), 25)
+    images = np.arange(100, dtype=np.uint8).reshape(-1, 1, 1, 1)
+    folder = DataSet(images, labels, images[:0], labels[:0], tuple("abcd"), "")
+    part = part_of(folder, Condition(data="/a/folder", hold_out=40))
+    assert set(part.test_labels) == set(part.train_labels) == {0, 1, 2, 3}
+    assert sorted([*part.train_images.ravel(), *part.test_images.ravel()]) == list(range(100))
+
+
+def test_more_images_than_there_are_is_refused():
+    with pytest.raises(BadInput, match="images=5000, but there are 1437"):
+        part_of(load("digits"), Condition(images=5000))
