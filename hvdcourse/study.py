@@ -19,6 +19,7 @@ from hvdcourse.launch import BadInput, checked_limit, largest_np, run
 from hvdcourse.study_records import Records, fingerprint, key_of, read_records, run_key
 
 WORKER = Path(__file__).with_name("study_worker.py")
+GLOO_TIMEOUT = "HOROVOD_GLOO_TIMEOUT_SECONDS"
 Grid = Mapping[str, Condition]
 Wanted = tuple[str, dict[str, Any]]
 
@@ -96,11 +97,9 @@ def study(
     wanted = wanted_runs(grid, seeds)
     for ranks in sorted({condition.ranks for condition in grid.values()}):
         done = {key_of(record) for record in read_records(path).runs}
+        missing = [run for run in wanted if run[0] not in done]
         # Two names for the same settings are one run.
-        pending = {
-            key: one for key, one in wanted
-            if key not in done and one["settings"]["ranks"] == ranks
-        }  # fmt: skip
+        pending = {key: one for key, one in missing if one["settings"]["ranks"] == ranks}
         if pending:
             start_ranks(list(pending.values()), ranks, path, timeout, quiet)
     return chosen_records(read_records(path), wanted)
@@ -177,13 +176,23 @@ def start_ranks(
     """
     places = len(list(Path("/dev").glob("nvidia[0-9]*"))) or len(os.sched_getaffinity(0))
     processes = min(places, len(runs), largest_np()) if ranks == 1 else ranks
+    # On a busy machine one rank may import TensorFlow half a minute later than another.
+    environment = {} if GLOO_TIMEOUT in os.environ else {GLOO_TIMEOUT: "300"}
     with tempfile.NamedTemporaryFile("w", suffix=".jsonl", delete=False) as file:
         file.writelines(json.dumps(one) + "\n" for one in runs)
     try:
         if not quiet:
             many = f"{len(runs)} run{'s' * (len(runs) > 1)}"
             print(f"{many} of {ranks} rank{'s' * (ranks > 1)}", flush=True)
-        run(WORKER, np=processes, timeout=timeout, quiet=quiet, records=records, runs=file.name)
+        run(
+            WORKER,
+            np=processes,
+            timeout=timeout,
+            environment=environment,
+            quiet=quiet,
+            records=records,
+            runs=file.name,
+        )
     finally:
         os.unlink(file.name)
 

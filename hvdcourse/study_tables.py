@@ -41,21 +41,24 @@ def summary(
             their data, so that their mean would be one of different things.
     """
     values = list(dict.fromkeys([value, *also]))
-    once: dict[tuple[str, str], Record] = {}
-    for run in getattr(runs, "runs", runs):
-        once.setdefault((run["condition"], key_of(run)), run)
-    runs = list(once.values())
+    runs = each_once(getattr(runs, "runs", runs))
     for name in values:
         if runs and not any(name in run or name in run["epochs"][-1] for run in runs):
             raise BadInput(f"no record has a {name!r}")
-    by_condition: dict[str, list[Record]] = {}
-    for run in runs:
-        by_condition.setdefault(run["condition"], []).append(run)
     columns = ["ranks", "global_batch_size", "steps", "seeds", "averaged", "diverged"]
     columns += [f"{name}_{kind}" for name in values for kind in ("mean", "std")]
-    rows = [row_of(name, group, values) for name, group in by_condition.items()]
-    index = pd.Index(list(by_condition), name="condition")
+    names = list(dict.fromkeys(run["condition"] for run in runs))
+    rows = [row_of(name, [r for r in runs if r["condition"] == name], values) for name in names]
+    index = pd.Index(names, name="condition")
     return pd.DataFrame(rows, index=index, columns=columns)
+
+
+def each_once(runs: Iterable[Record]) -> list[Record]:
+    """Return the runs less those that have the name and the key of an earlier one."""
+    found: dict[tuple[str, str], Record] = {}
+    for run in runs:
+        found.setdefault((run["condition"], key_of(run)), run)
+    return list(found.values())
 
 
 def row_of(condition: str, runs: list[Record], values: list[str]) -> dict[str, Any]:

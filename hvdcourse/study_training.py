@@ -144,6 +144,12 @@ def dataset_of(
     ).prefetch(2)
 
 
+def tests_of(data: DataSet, rank: int, size: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return this rank's share of the test images, and their labels."""
+    mine = shard(len(data.test_images), rank, size)
+    return as_floats(data.test_images[mine]), data.test_labels[mine]
+
+
 def train(
     condition: Condition,
     seed: int,
@@ -167,16 +173,13 @@ def train(
     rank, size = (hvd.rank(), hvd.size()) if condition.ranks > 1 else (0, 1)
     data = part_of(whole, condition)
     model = compiled(condition, seed, data, size)
-    count = len(data.train_images)
-    steps = steps_per_epoch(count, size, condition.batch_size)
-    mine = shard(len(data.test_images), rank, size)
-    tests = as_floats(data.test_images[mine]), data.test_labels[mine]
+    steps = steps_per_epoch(len(data.train_images), size, condition.batch_size)
     rates = SetRate(lambda step: condition.rate_at(step, steps))
-    measure = MeasureEpochs(tests, count, size, TEST_BATCH, on_epoch)
+    tests = tests_of(data, rank, size)
+    measure = MeasureEpochs(tests, len(data.train_images), size, TEST_BATCH, on_epoch)
     layers = WatchLayers() if condition.optimizer == "lamb" else None
-    stop = None
-    if condition.target is not None:
-        stop = StopAtTarget(measure, condition.target, condition.evaluate_every or steps)
+    every = condition.evaluate_every or steps
+    stop = None if condition.target is None else StopAtTarget(measure, condition.target, every)
     model.fit(
         dataset_of(data, condition, seed, rank, size),
         epochs=condition.epochs,

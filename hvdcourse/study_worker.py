@@ -7,6 +7,7 @@ all ranks together; runs of one rank are dealt out, and the ranks do not talk to
 """
 
 import argparse
+import itertools
 import json
 import os
 import platform
@@ -99,28 +100,18 @@ def one_run(run: dict[str, Any], records: Path, place: Place, epochs_before: int
     if condition.ranks > 1 and place.rank != 0:
         return
     record = {
-        "condition": run["condition"],
-        "seed": run["seed"],
-        "ranks": condition.ranks,
-        "batch_size": condition.batch_size,
-        "global_batch_size": condition.global_batch_size,
-        "command": command_of(run, condition.ranks),
+        **about_run(run, condition),
         "data": {
             **about,
             "train_images": condition.images_of(len(data.train_images)),
             "tested_on": "held-out training images" if condition.hold_out else "test images",
         },
         "cores": cores,
-        "machine": platform.machine(),
-        "gpus": len(tf.config.list_physical_devices("GPU")),
-        "versions": {
-            "python": platform.python_version(), **{name: version(name) for name in PACKAGES}
-        },
         "finished": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
         "seconds": seconds,
         "settings": asdict(condition),
         **found,
-    }  # fmt: skip
+    }
     if condition.keep_weights:
         file = weights_file(records, run["condition"], run["seed"])
         np.savez(file, **{f"w{n:03d}": value for n, value in enumerate(model.get_weights())})
@@ -128,10 +119,31 @@ def one_run(run: dict[str, Any], records: Path, place: Place, epochs_before: int
     append_record(records, record)
 
 
+def about_run(run: dict[str, Any], condition: Condition) -> dict[str, Any]:
+    """Return what a record says of a run before it has trained."""
+    return {
+        "condition": run["condition"],
+        "seed": run["seed"],
+        "ranks": condition.ranks,
+        "batch_size": condition.batch_size,
+        "global_batch_size": condition.global_batch_size,
+        "command": command_of(run, condition.ranks),
+        "machine": platform.machine(),
+        "gpus": len(tf.config.list_physical_devices("GPU")),
+        "versions": {
+            "python": platform.python_version(), **{name: version(name) for name in PACKAGES}
+        },
+    }  # fmt: skip
+
+
 def weights_file(records: Path, condition: str, seed: int) -> Path:
-    """Return where a run's weights are kept."""
+    """Return where a run's weights are kept: a file that no other record names."""
     name = "".join(letter if letter.isalnum() else "_" for letter in condition)
-    return records.with_name(f"{records.stem}.{name}.{seed}.npz")
+    for number in itertools.count(1):
+        again = f".{number}" if number > 1 else ""
+        file = records.with_name(f"{records.stem}.{name}.{seed}{again}.npz")
+        if not file.exists():
+            return file
 
 
 def main() -> None:
