@@ -27,14 +27,13 @@ class RawLAMB(tf.keras.optimizers.Optimizer):
 
     def __init__(self, settings, learning_rate=1.0, name="RawLAMB", **others):
         super().__init__(name=name, **others)
-        self.settings = dict(settings)
+        self.settings, self.slots = dict(settings), {}
         self._learning_rate = self._build_learning_rate(learning_rate)
 
     def build(self, var_list):
         super().build(var_list)
-        self.slots = {
-            one.ref(): [self.add_variable(one.shape, name=key) for key in "mv"] for one in var_list
-        }
+        for one in var_list[len(self.slots) :]:
+            self.slots[one.ref()] = [self.add_variable(one.shape, name=key) for key in "mv"]
 
     def update_step(self, gradient, variable):
         s, x = self.settings, variable.read_value()
