@@ -148,6 +148,7 @@ EXERCISES = (
         observe="",
         trials=lambda _: [Trial(2, lamb.arguments())],
         steps=tuple(Step(*row) for row in lamb.STEPS),
+        timeout=120,
     ),
 )
 

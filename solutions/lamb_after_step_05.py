@@ -108,8 +108,7 @@ class LAMB(tf.keras.optimizers.Optimizer):
         v.assign(self.beta_2 * v + (1 - self.beta_2) * tf.square(g))
 
         # Step 2: r is Adam's direction. m and v started at zero, so that they are too small by
-        # 1 − β₁ᵗ and 1 − β₂ᵗ; r is made of both as they would be without that. ε keeps it from
-        # being divided by zero, and stands outside the root.
+        # 1 − β₁ᵗ and 1 − β₂ᵗ; r is made of both as they would be without that. ε is not rooted.
         # Without it, the first r for β₁ = 0.9 and β₂ = 0.999 would be 0.1 / √0.001 times as long.
         m_hat = m / (1 - self.beta_1**t)
         v_hat = v / (1 - self.beta_2**t)
@@ -166,7 +165,6 @@ def train(arguments, weight_decay, generator):
             arguments.epsilon,
             weight_decay,
             arguments.exclude.split(","),
-            jit_compile=False,  # what XLA compiles cannot be observed
         )
     )
     keep("weights", {one.name: one for one in variables})
@@ -189,6 +187,8 @@ def main():
     gpus = tf.config.list_physical_devices("GPU")
     if gpus:
         tf.config.set_visible_devices(gpus[hvd.local_rank()], "GPU")
+    # Without graphs, `observe` sees numbers.
+    tf.config.run_functions_eagerly(True)
     if arguments.seed is not None:
         tf.keras.utils.set_random_seed(arguments.seed)
     # Every rank draws samples of its own.

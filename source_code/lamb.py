@@ -104,8 +104,7 @@ class LAMB(tf.keras.optimizers.Optimizer):
         # and β₂ in v; the new gradient has the rest.
 
         # TODO: Step 2: r is Adam's direction. m and v started at zero, so that they are too small
-        # by 1 − β₁ᵗ and 1 − β₂ᵗ; r is made of both as they would be without that. ε keeps it from
-        # being divided by zero, and stands outside the root.
+        # by 1 − β₁ᵗ and 1 − β₂ᵗ; r is made of both as they would be without that. ε is not rooted.
         r = g
 
         excluded = self.excludes(variable.name)
@@ -158,7 +157,6 @@ def train(arguments, weight_decay, generator):
             arguments.epsilon,
             weight_decay,
             arguments.exclude.split(","),
-            jit_compile=False,  # what XLA compiles cannot be observed
         )
     )
     keep("weights", {one.name: one for one in variables})
@@ -181,6 +179,8 @@ def main():
     gpus = tf.config.list_physical_devices("GPU")
     if gpus:
         tf.config.set_visible_devices(gpus[hvd.local_rank()], "GPU")
+    # Without graphs, `observe` sees numbers.
+    tf.config.run_functions_eagerly(True)
     if arguments.seed is not None:
         tf.keras.utils.set_random_seed(arguments.seed)
     # Every rank draws samples of its own.

@@ -78,6 +78,7 @@ def network(units):
 def main():
     arguments = parser.parse_args()
     hvd.init()
+    tf.config.run_functions_eagerly(True)
     tf.keras.utils.set_random_seed(arguments.seed)
     for decay in (0.0, arguments.weight_decay):
         model = network(arguments.units)
@@ -85,9 +86,7 @@ def main():
         keep("weights", {one.name: one for one in model.trainable_variables})
         names = ("beta_1", "beta_2", "epsilon", "exclude")
         settings = {name: getattr(arguments, name) for name in names} | {"weight_decay": decay}
-        optimizer = hvd_keras.DistributedOptimizer(
-            RawLAMB(settings, arguments.learning_rate, jit_compile=False)
-        )
+        optimizer = hvd_keras.DistributedOptimizer(RawLAMB(settings, arguments.learning_rate))
         for _ in range(arguments.updates):
             x, y = np.random.randn(8, arguments.units[0]), np.random.randn(8, arguments.units[-1])
             with tf.GradientTape(persistent=True) as tape:
