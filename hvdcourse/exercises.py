@@ -9,6 +9,7 @@ from hvdcourse.checks import (
     fashion_mnist,
     input_pipeline,
     labs,
+    lamb,
     mpi_concepts,
     ring_allreduce,
     svhn,
@@ -139,6 +140,15 @@ EXERCISES = (
             ends_untouched=ends,
         )
         for name, arguments, ends, title, hint, check in labs.LABS
+    ),
+    Exercise(
+        name="lamb",
+        notebook="04_convergence",
+        backend="gloo",
+        observe="",
+        trials=lambda _: [Trial(2, lamb.arguments())],
+        steps=tuple(Step(*row) for row in lamb.STEPS),
+        timeout=120,
     ),
 )
 
