@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from hvdcourse.checks import (
+    cifar,
     custom_loop,
     fashion_mnist,
     input_pipeline,
@@ -139,6 +140,15 @@ EXERCISES = (
             ends_untouched=ends,
         )
         for name, arguments, ends, title, hint, check in labs.LABS
+    ),
+    Exercise(
+        name="cifar",
+        notebook="04_convergence",
+        backend="gloo",
+        observe="training",
+        trials=lambda _: cifar.trials(),
+        steps=tuple(Step(*row) for row in cifar.STEPS),
+        timeout=120,
     ),
 )
 
