@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from hvdcourse.checks import (
+    cifar,
     custom_loop,
     fashion_mnist,
     input_pipeline,
@@ -148,6 +149,15 @@ EXERCISES = (
         observe="",
         trials=lambda _: [Trial(2, lamb.arguments())],
         steps=tuple(Step(*row) for row in lamb.STEPS),
+        timeout=120,
+    ),
+    Exercise(
+        name="cifar",
+        notebook="04_convergence",
+        backend="gloo",
+        observe="training",
+        trials=lambda _: cifar.trials(),
+        steps=tuple(Step(*row) for row in cifar.STEPS),
         timeout=120,
     ),
 )

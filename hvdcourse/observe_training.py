@@ -20,6 +20,9 @@ from hvdcourse.pretended_gpus import PretendedGPUs
 from hvdcourse.reports import plain
 from hvdcourse.run_folder import RunFolder
 
+# Training images whose outputs are compared: MANY at once, and the first FEW of them by themselves.
+MANY, FEW = 256, 8
+
 
 class TrainingObserver:
     """Takes notes of one rank's training from the moment ``start`` is called.
@@ -30,8 +33,11 @@ class TrainingObserver:
       Horovod was not initialised), the GPUs that the process sees, the gradient's bytes.
     - ``trained`` and ``evaluated``: the identities of a batch's samples.
     - ``gradient``: what a tape has computed from the rank's own samples.
+    - ``signs``: once, of the gradient that the optimizer was given first: Adam's first direction.
     - ``update``: the gradient that the optimizer was given, the weights before, and the rate.
     - ``end``: the weights at the end, and for each test image of ``digits`` 1 where they are right.
+    - ``normalised``: at the end of a model with weights that no gradient changes, such as moving
+      averages: see ``outputs_by_mode``.
     """
 
     def __init__(self, folder: RunFolder, rank: int):
@@ -135,6 +141,7 @@ class TrainingObserver:
             self.placed = True
             size = sum(array.nbytes for array in arrays[:half])
             self.note("place", {**horovod_place(), "gpus": self.gpus.visible(), "bytes": size})
+            self.note("signs", fingerprints([np.sign(array) for array in arrays[:half]]))
         gradient, weights = fingerprints(arrays[:half]), fingerprints(arrays[half:])
         self.note("update", {"rate": rate, "gradient": gradient, "weights": weights})
 
@@ -149,6 +156,38 @@ class TrainingObserver:
         predicted = np.asarray(self.model(data.test_images, training=False)).argmax(axis=-1)
         correct = (predicted == data.test_labels).astype(int)
         self.note("end", {"weights": weights, "correct": correct})
+        if self.model.non_trainable_variables:
+            images, labels = data.train_images[:MANY], data.train_labels[:MANY]
+            self.note("normalised", outputs_by_mode(self.model, images, labels))
+
+
+def outputs_by_mode(
+    model: tf.keras.Model, images: np.ndarray, labels: np.ndarray
+) -> dict[str, float]:
+    """Return how far a model's outputs for these images depend on their batch and on the mode.
+
+    - ``batch_in_training``, ``batch_in_evaluation``: how far the outputs for the first FEW images
+      are from those of the same images among all, in either mode;
+    - ``modes``: how far the outputs for all of them in evaluation are from those in training;
+    - ``right_in_training``, ``right_in_evaluation``: which part of the images is told right.
+
+    Distances are relative to the spread of the outputs. To call a model in training mode moves its
+    moving averages, so that comes last.
+    """
+    evaluated = [np.asarray(model(part, training=False)) for part in (images[:FEW], images)]
+    trained = [np.asarray(model(part, training=True)) for part in (images[:FEW], images)]
+    spread = np.std(trained[1])
+
+    def apart(one: np.ndarray, other: np.ndarray) -> float:
+        return float(np.sqrt(np.mean((one - other) ** 2)) / spread)
+
+    return {
+        "batch_in_training": apart(trained[0], trained[1][:FEW]),
+        "batch_in_evaluation": apart(evaluated[0], evaluated[1][:FEW]),
+        "modes": apart(evaluated[1], trained[1]),
+        "right_in_training": float(np.mean(trained[1].argmax(axis=-1) == labels)),
+        "right_in_evaluation": float(np.mean(evaluated[1].argmax(axis=-1) == labels)),
+    }
 
 
 def dense(gradient: Any) -> tf.Tensor:

@@ -7,16 +7,15 @@ from typing import Any
 
 import numpy as np
 
-from hvdcourse.checks import training
-from hvdcourse.checks.training import notes, rates, weights_before
+from hvdcourse.checks import learning_rate, training
+from hvdcourse.checks.training import notes, weights_before
 from hvdcourse.environment import KEEP_VARIABLE
 from hvdcourse.evidence import ObservedRank, ObservedRun, demand
 from hvdcourse.trial import Trial
 
 EPOCHS, WARMUP_EPOCHS, KILLED_AFTER = 4, 1, 2
 # The schedule of the script: after half of the epochs and after three quarters of them.
-FACTORS = np.array([1, 1, 0.1, 0.01])
-NEARLY_ALL_RATES = 1e-3
+FACTORS = (1, 1, 0.1, 0.01)
 
 
 def arguments(folder: Path) -> dict[str, Any]:
@@ -34,15 +33,6 @@ def arguments(folder: Path) -> dict[str, Any]:
         "weights_seed": f"{random.randrange(1000)}{{rank}}",
         "folder": str(folder / "{rank}"),
     }
-
-
-def by_epoch(run: ObservedRun) -> list[np.ndarray]:
-    """Return each rank's learning rates as an array of shape (epochs, steps)."""
-    found = [rates(rank) for rank in run.ranks]
-    met = [len(mine) > 0 and len(mine) % EPOCHS == 0 for mine in found]
-    seen = [f"{len(mine)} updates in {EPOCHS} epochs" for mine in found]
-    demand("every epoch has the same number of updates", met, seen)
-    return [mine.reshape(EPOCHS, -1) for mine in found]
 
 
 def check_saving(run: ObservedRun) -> None:
@@ -87,42 +77,11 @@ def check_resumed(run: ObservedRun, whole: ObservedRun) -> None:
 
 
 def check_scaled_rate(run: ObservedRun) -> None:
-    wanted = run.arguments["learning_rate"] * run.np
-    highest = [mine.max() for mine in map(rates, run.ranks)]
-    demand(
-        f"the highest learning rate is {run.arguments['learning_rate']} x {run.np} = {wanted:g}",
-        [abs(mine / wanted - 1) < NEARLY_ALL_RATES for mine in highest],
-        [f"the highest is {mine:g}" for mine in highest],
-    )
+    learning_rate.check_scaled(run, "learning_rate")
 
 
 def check_warmup(run: ObservedRun) -> None:
-    found = by_epoch(run)
-    warmups = [mine[:WARMUP_EPOCHS].ravel() for mine in found]
-    highest = [mine.max() for mine in found]
-    demand(
-        f"in the first epoch the rate rises with every step, from {highest[0] / run.np:.4g}, that "
-        f"of a single process, to {highest[0]:.4g}"
-        if run.np > 1
-        else "on one rank nothing is warmed up: the rate is the highest from the first step on",
-        [rises(mine, top / run.np, top) for mine, top in zip(warmups, highest, strict=True)],
-        [f"the rates are {mine[0]:.4g}, {mine[1]:.4g}, … {mine[-1]:.4g}" for mine in warmups],
-    )
-    rests = [mine[WARMUP_EPOCHS:] for mine in found]
-    wanted = [top * FACTORS[WARMUP_EPOCHS:, None] for top in highest]
-    demand(
-        "after the warmup the schedule alone sets the rate: "
-        + ", then ".join(f"{one[0]:.4g}" for one in wanted[0]),
-        [np.allclose(m, w, rtol=NEARLY_ALL_RATES) for m, w in zip(rests, wanted, strict=True)],
-        [", then ".join(f"{row[0]:.4g} to {row[-1]:.4g}" for row in mine) for mine in rests],
-    )
-
-
-def rises(found: np.ndarray, begin: float, end: float) -> bool:
-    """Whether the rates lie, but for one step's worth, on the line from begin to end."""
-    rise = (end - begin) / len(found)
-    line = begin + rise * np.arange(1, len(found) + 1)
-    return bool(np.all(np.abs(found - line) <= 1.01 * rise + NEARLY_ALL_RATES * end))
+    learning_rate.check_warmup(run, FACTORS)
 
 
 def check_novograd(run: ObservedRun) -> None:

@@ -30,6 +30,7 @@ WORDS = {
     "evaluated": "evaluates",
     "gradient": "computes as gradients",
     "update": "updates",
+    "signs": "updates",
     "end": "has learned",
 }
 
