@@ -1,6 +1,7 @@
 """Grids of runs on real ranks: what is recorded, and what an interruption or an error leaves."""
 
 import json
+import re
 import shlex
 import signal
 import subprocess
@@ -177,8 +178,13 @@ def test_an_interrupted_study_keeps_what_has_finished_and_goes_on(tmp_path, noth
     records = tmp_path / "folder" / "records.jsonl"
     command = [HVDCOURSE, "study", str(grid), "--records", str(records)]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    one_line = lambda: records.exists() and records.read_text().endswith("\n")
-    assert wait_for(lambda: one_line() or process.poll() is not None, 200)
+    whole = re.compile(r".*\n")
+    assert wait_for(
+        lambda: (
+            process.poll() is not None or (records.exists() and whole.match(records.read_text()))
+        ),
+        200,
+    )
     assert process.poll() is None, process.stderr.read()
     process.send_signal(signal.SIGINT)
     _, said = process.communicate(timeout=60)
