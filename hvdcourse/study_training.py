@@ -6,7 +6,7 @@ from typing import Any
 import horovod.tensorflow.keras as hvd
 import numpy as np
 import tensorflow as tf
-from horovod.tensorflow import broadcast_variables
+from horovod.tensorflow import allreduce, broadcast_variables, grouped_allreduce
 
 from hvdcourse.condition import Condition
 from hvdcourse.data import NAMES, DataSet
@@ -38,8 +38,8 @@ class NoisyModel(tf.keras.Model):
             loss = self.compute_loss(images, labels, logits)
         variables = self.trainable_variables
         own = tape.gradient(loss, variables)
-        mean = hvd.grouped_allreduce(own) if hvd.size() > 1 else own
-        norms = hvd.allreduce(tf.linalg.global_norm(own) ** 2), tf.linalg.global_norm(mean) ** 2
+        mean = grouped_allreduce(own)
+        norms = allreduce(tf.linalg.global_norm(own) ** 2), tf.linalg.global_norm(mean) ** 2
         tf.numpy_function(self.note, norms, [])
         self.optimizer.apply_gradients(zip(mean, variables, strict=True))
         return self.compute_metrics(images, labels, logits, None)
