@@ -101,6 +101,7 @@ def plot_steps_to_target(
         axes.axvline(scale, color=colour, linewidth=1.5, linestyle=":", label=name)
     axes.set_xscale("log", base=2)
     axes.set_yscale("log", base=2)
+    axes.set_ylim(medians.min() / 4, None)
     axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
     axes.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
     axes.set(xlabel="global batch size (images)", ylabel=f"steps to {target:.0%} on the test set")
