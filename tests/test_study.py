@@ -30,6 +30,7 @@ ALONE = replace(SMALL, hold_out=3, keep_weights=True)
 GRID = {
     "alone": ALONE,
     "together": replace(ALONE, ranks=2, batch_size=16),
+    "measured": replace(ALONE, ranks=2, batch_size=16, measure_noise=True),
     "diverging": replace(SMALL, learning_rate=1e30),
     "synchronous": replace(SMALL, batch_norm="sync"),
     "stopping": replace(SMALL, target=0.0, evaluate_every=1),
@@ -99,6 +100,17 @@ def test_two_ranks_train_as_one_does_with_their_global_batch(records, runs):
         first, second = (weights(records, record) for record in (alone, together))
         for name in first:
             np.testing.assert_allclose(first[name], second[name], rtol=1e-3, atol=1e-4)
+
+
+def test_measuring_the_noise_leaves_the_training_as_it_is(records, runs):
+    for seed in SEEDS:
+        measured, ordinary = runs["measured", seed], runs["together", seed]
+        for one, other in zip(measured["epochs"], ordinary["epochs"], strict=True):
+            assert one["loss"] == pytest.approx(other["loss"], rel=1e-3)
+        own, mean = np.array(measured["noise"]["own"]), np.array(measured["noise"]["mean"])
+        assert len(own) == len(mean) == measured["steps"]
+        # The length of a mean is at most the mean of the lengths, and less where these differ.
+        assert (mean < own).all()
 
 
 def test_other_seeds_give_other_weights(records, runs):
