@@ -20,14 +20,14 @@ def in_notebook() -> bool:
 class RunDisplay:
     """Prints a run's events; use it as a context manager."""
 
-    def __init__(self, command: str, quiet: bool):
+    def __init__(self, command: str | None, quiet: bool):
         self.command, self.quiet = command, quiet
         self.bar: tqdm | None = None
         # In a notebook the bar has a place of its own, which is overwritten, and kept once.
         self.place = DisplayHandle() if in_notebook() else None
 
     def __enter__(self) -> "RunDisplay":
-        if not self.quiet:
+        if self.command is not None and not self.quiet:
             print(f"$ {self.command}", flush=True)
         return self
 

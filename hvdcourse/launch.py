@@ -124,6 +124,7 @@ def run(
     arguments: list[str] | None = None,
     environment: dict[str, str] | None = None,
     quiet: bool = False,
+    show_command: bool = True,
     must_succeed: bool = True,
     **options: Any,
 ) -> RunResult:
@@ -139,6 +140,7 @@ def run(
         arguments: the script's command line, as a list of texts.
         environment: environment variables to add for all ranks.
         quiet: print nothing while it runs.
+        show_command: print the line that anyone could type, unless it is quiet.
         must_succeed: raise RunFailed unless every rank ended well.
         **options: more of the script's command line: ``epochs=3`` becomes ``--epochs 3``.
 
@@ -161,7 +163,7 @@ def run(
     job["folder"] = tempfile.mkdtemp(prefix="hvdcourse-")
     try:
         command = equivalent_command(job)
-        with RunDisplay(command, quiet=quiet) as display:
+        with RunDisplay(command if show_command else None, quiet=quiet) as display:
             events = follow(job, display)
         result = collect_result(command, job, events, RunFolder(job["folder"]))
     finally:

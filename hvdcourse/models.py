@@ -1,6 +1,7 @@
 """The networks that the lessons train."""
 
 import itertools
+import warnings
 from collections.abc import Callable
 
 import tensorflow as tf
@@ -159,6 +160,8 @@ def normalisation(kind: str, momentum: float = 0.99) -> Callable[[tf.Tensor], tf
             return tf.keras.layers.BatchNormalization(momentum=momentum, name=name)(x)
         import horovod.tensorflow as hvd
 
+        # Horovod's layer still looks at a property that Keras has given up, and catches the error.
+        warnings.filterwarnings("ignore", "`layer.updates` will be removed")
         return hvd.SyncBatchNormalization(momentum=momentum, name=name)(x)
 
     return normalise

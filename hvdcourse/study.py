@@ -190,6 +190,8 @@ def start_ranks(
             timeout=timeout,
             environment=environment,
             quiet=quiet,
+            # The file of runs is gone after it; every record has a command that can be typed.
+            show_command=False,
             records=records,
             runs=file.name,
         )

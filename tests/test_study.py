@@ -229,6 +229,9 @@ def test_a_run_that_raises_is_named_and_those_before_it_are_kept(tmp_path, nothi
     command = [HVDCOURSE, "study", str(grid), "--records", str(records), "--no-table"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=200)
     assert done.returncode == 1
+    # The launcher's own command names a file that is gone by now.
+    assert done.stdout.startswith("2 runs of 1 rank\n")
+    assert "horovodrun" not in done.stdout
     assert f"condition '{bad}', seed 7: OSError" in done.stderr
     assert f"1 of 2 runs are recorded in {records}; the same" in done.stderr.splitlines()[-1]
     assert [run["condition"] for run in read_records(records).runs] == ["good"]
