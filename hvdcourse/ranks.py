@@ -68,7 +68,8 @@ def start_gloo_ranks(job: dict[str, Any]) -> tuple[Processes, list[OutputReader]
         "HOROVOD_GLOO_RENDEZVOUS_PORT": str(port),
         "HOROVOD_GLOO_IFACE": "lo",
     }
-    environment = {**rank_environment(job), **shared}
+    # On a busy machine one rank may import TensorFlow half a minute later than another.
+    environment = {"HOROVOD_GLOO_TIMEOUT_SECONDS": "300", **rank_environment(job), **shared}
     processes: Processes = {
         slot.rank: subprocess.Popen(
             rank_command(job), env={**environment, **create_slot_env_vars(slot)}, **_PIPES

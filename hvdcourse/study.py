@@ -19,7 +19,6 @@ from hvdcourse.launch import BadInput, checked_limit, largest_np, run
 from hvdcourse.study_records import Records, fingerprint, key_of, read_records, run_key
 
 WORKER = Path(__file__).with_name("study_worker.py")
-GLOO_TIMEOUT = "HOROVOD_GLOO_TIMEOUT_SECONDS"
 Grid = Mapping[str, Condition]
 Wanted = tuple[str, dict[str, Any]]
 
@@ -176,8 +175,6 @@ def start_ranks(
     """
     places = len(list(Path("/dev").glob("nvidia[0-9]*"))) or len(os.sched_getaffinity(0))
     processes = min(places, len(runs), largest_np()) if ranks == 1 else ranks
-    # On a busy machine one rank may import TensorFlow half a minute later than another.
-    environment = {} if GLOO_TIMEOUT in os.environ else {GLOO_TIMEOUT: "300"}
     with tempfile.NamedTemporaryFile("w", suffix=".jsonl", delete=False) as file:
         file.writelines(json.dumps(one) + "\n" for one in runs)
     try:
@@ -188,7 +185,6 @@ def start_ranks(
             WORKER,
             np=processes,
             timeout=timeout,
-            environment=environment,
             quiet=quiet,
             # The file of runs is gone after it; every record has a command that can be typed.
             show_command=False,
