@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -22,6 +23,12 @@ from watching import HVDCOURSE, watched
 def base_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Make pytest choose its own folder before any test changes TMPDIR."""
     return tmp_path_factory.getbasetemp()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def ctrl_c_works() -> None:
+    """A shell's background job ignores Ctrl-C, and so would all that the tests start."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture
