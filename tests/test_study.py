@@ -230,7 +230,7 @@ def test_a_run_that_raises_is_named_and_those_before_it_are_kept(tmp_path, nothi
     done = subprocess.run(command, capture_output=True, text=True, timeout=200)
     assert done.returncode == 1
     # The launcher's own command names a file that is gone by now.
-    assert done.stdout.startswith("2 runs of 1 rank\n")
+    assert done.stdout.startswith("2 runs of 2 ranks\n")
     assert "horovodrun" not in done.stdout
     assert f"condition '{bad}', seed 7: OSError" in done.stderr
     assert f"1 of 2 runs are recorded in {records}; the same" in done.stderr.splitlines()[-1]
