@@ -6,6 +6,7 @@ import sys
 import time
 from copy import deepcopy
 from pathlib import Path
+from typing import Any
 from uuid import uuid4
 
 import nbformat
@@ -45,12 +46,13 @@ class NotebookFailed(RuntimeError):
     """A notebook did not run to its end; the message names it and the cell."""
 
 
-def run_solved(notebook: Path, output: Path) -> nbformat.NotebookNode:
+def run_solved(notebook: Path, output: Path, **parameters: Any) -> nbformat.NotebookNode:
     """Execute a notebook with the solutions, and write it with its outputs.
 
     Args:
         notebook: the notebook, which is left as it is.
         output: where to write; also what ran until a failure is written.
+        **parameters: values for the notebook's parameters, such as ``EPOCHS=2``.
 
     Raises:
         NotebookFailed: a cell raised, took too long, killed its kernel, or showed an unmet step.
@@ -60,7 +62,7 @@ def run_solved(notebook: Path, output: Path) -> nbformat.NotebookNode:
         execute_notebook(
             notebook,
             output,
-            parameters={"SCRIPTS": "../solutions"},
+            parameters={"SCRIPTS": "../solutions", **parameters},
             cwd=notebook.parent,
             kernel_name="python3",
             progress_bar=False,

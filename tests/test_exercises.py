@@ -17,7 +17,7 @@ ANSWERS = sorted(Path(__file__).with_name("answers").glob("*.py"))
 EACH_EXERCISE = [exercise.name for exercise in EXERCISES]
 EACH_STEP = [(one.name, step.number) for one in EXERCISES for step in one.steps]
 # Half-way through, where steps stand on both sides. That each step is needed shows without it.
-HALF_WAY = [(one.name, len(one.steps) // 2) for one in EXERCISES if len(one.steps) > 1]
+HALF_WAY = [("mpi_concepts", 4), ("ring_allreduce", 2), ("fashion_mnist", 5), ("lamb", 2)]
 # Long enough for a busy machine, and short of what a learner would call a hang.
 SECONDS_UNTIL_A_VERDICT = 50
 
@@ -25,6 +25,8 @@ SECONDS_UNTIL_A_VERDICT = 50
 @functools.cache
 def verdict_on(name: str, text: str, steps: tuple[int, ...] | None = None) -> ExerciseVerdict:
     """Check this text as the learner's script; equal texts are checked once."""
+    if steps == tuple(step.number for step in find_exercise(name).steps):
+        return verdict_on(name, text)
     with watched() as temporary:
         folder = temporary / "source"
         folder.mkdir()
