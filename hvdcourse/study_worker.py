@@ -153,6 +153,8 @@ def main() -> None:
     parser.add_argument("--run", action="append", default=[], help="one run, as JSON")
     parser.add_argument("--runs", type=Path, help="a file with one run a line")
     arguments = parser.parse_args()
+    # Keras warns where a look at the target takes longer than a training step.
+    tf.get_logger().setLevel("ERROR")
     hvd.init()
     if gpus := tf.config.list_physical_devices("GPU"):
         tf.config.set_visible_devices(gpus[hvd.local_rank()], "GPU")
