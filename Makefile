@@ -9,13 +9,12 @@ PYTHON_FILES := hvdcourse notebooks source_code solutions tests tools
 AS_ROOT := $(if $(filter 0,$(shell id -u)),--allow-root)
 
 .DEFAULT_GOAL := help
-.PHONY: help lab test coverage course setup clean lint format exercises figures notebooks browser-test \
+.PHONY: help lab test course setup clean lint format exercises figures notebooks browser-test \
 	bench bench-startup
 
 help:
 	@echo "make lab           set everything up and open the course in JupyterLab"
 	@echo "make test          set everything up and prove that it works"
-	@echo "make coverage      the tests, and which lines of hvdcourse they run; slower"
 	@echo "make course        run every notebook, solved; results in build/course/"
 	@echo "make setup         set everything up: .venv with the locked packages"
 	@echo "make clean         remove .venv, .uv and build; your work and progress stay"
@@ -33,11 +32,8 @@ lab: setup
 		--LabApp.app_settings_dir=tools/jupyterlab $(AS_ROOT) $(LAB_ARGUMENTS)
 
 test: setup lint
-	python -m pytest tests $(TEST_ARGUMENTS)
-	python -m pytest notebooks --nbval-lax --nbval-current-env
-
-coverage: setup
 	python -m pytest tests --cov=hvdcourse $(TEST_ARGUMENTS)
+	python -m pytest notebooks --nbval-lax --nbval-current-env
 
 course: setup
 	python -m hvdcourse.course build/course
