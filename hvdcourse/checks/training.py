@@ -133,10 +133,7 @@ def check_mean_gradient(run: ObservedRun) -> None:
     far = [distance(mine, mean) for mine in used]
     # Ranks with the same weights and the same samples have the same gradients, averaged or not.
     alike = all(distance(mine, own[0]) < COMPRESSED for mine in own[1:])
-    averaged = [
-        not alike or rank.allreduced_bytes() > notes(rank, "place")[0]["bytes"] / 3
-        for rank in run.ranks
-    ]
+    averaged = [not alike or averages_gradients(rank) for rank in run.ranks]
     met = [f < COMPRESSED and was for f, was in zip(far, averaged, strict=True)]
     seen = [
         f"its updates use gradients {100 * f:.0f} % away from the mean"

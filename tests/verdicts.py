@@ -1,0 +1,50 @@
+"""Verdicts on texts that stand in for a learner's script."""
+
+import functools
+
+from watching import watched
+
+from hvdcourse import check
+from hvdcourse.exercises import SOLUTIONS, find_exercise
+from hvdcourse.generate import parse, render
+from hvdcourse.verdict import ExerciseVerdict
+
+# Long enough for a busy machine, and short of what a learner would call a hang.
+SECONDS_UNTIL_A_VERDICT = 50
+
+
+@functools.cache
+def verdict_on(name: str, text: str, steps: tuple[int, ...] | None = None) -> ExerciseVerdict:
+    """Check this text as the learner's script; equal texts are checked once."""
+    if steps == tuple(step.number for step in find_exercise(name).steps):
+        return verdict_on(name, text)
+    with watched() as temporary:
+        folder = temporary / "source"
+        folder.mkdir()
+        (folder / f"{name}.py").write_text(text)
+        return check(name, steps, folder=folder)
+
+
+def solution(name: str, *, without: int | None = None, until: int | None = None) -> str:
+    """Return the solution, with one step undone, or done only up to a step."""
+    parts = parse((SOLUTIONS / f"{name}.py").read_text(), name)
+    numbers = {step.number for step in find_exercise(name).steps}
+    return render(parts, {n for n in numbers if n != without and (until is None or n <= until)})
+
+
+def changed(name: str, *changes: tuple[str, str]) -> str:
+    """Return the solution with each first text, which stands there once, replaced."""
+    text = solution(name)
+    for old, new in changes:
+        assert text.count(old) == 1, old
+        text = text.replace(old, new)
+    return text
+
+
+def passed(verdict: ExerciseVerdict) -> list[int]:
+    return [step.number for step in verdict.steps if step.passed]
+
+
+def told(verdict: ExerciseVerdict) -> str:
+    """Return all that the learner is told of the steps that are not met."""
+    return "\n".join(text for _, text in verdict.rows() if text)
