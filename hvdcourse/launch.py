@@ -4,7 +4,6 @@ import json
 import os
 import shutil
 import subprocess
-import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,6 +12,7 @@ from typing import Any
 
 from hvdcourse.command_line import arguments_from, equivalent_command
 from hvdcourse.display import RunDisplay
+from hvdcourse.fork_client import ForkedProcess, prepare, start_supervisor
 from hvdcourse.result import RunFailed, RunResult, collect_result
 from hvdcourse.run_folder import RunFolder
 
@@ -88,18 +88,13 @@ def checked_limit(seconds: Any, name: str) -> float:
 
 
 @contextmanager
-def supervised(job: dict[str, Any]) -> Iterator[subprocess.Popen]:
+def supervised(job: dict[str, Any]) -> Iterator[subprocess.Popen | ForkedProcess]:
     """Start a supervisor for the job, and leave nothing of it behind however the block ends."""
     log = (Path(job["folder"]) / "supervisor.log").open("wb")
-    process = subprocess.Popen(
-        [sys.executable, "-m", "hvdcourse.supervisor"],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=log,
-        start_new_session=True,
-    )
+    process = start_supervisor(job, log)
     try:
-        process.stdin.write(json.dumps(job).encode() + b"\n")
+        around = {"cwd": os.getcwd(), "environ": dict(os.environ)}
+        process.stdin.write(json.dumps({**job, **around}).encode() + b"\n")
         process.stdin.flush()
         yield process
     finally:
@@ -160,6 +155,7 @@ def run(
         "arguments": [*(arguments or []), *arguments_from(options)],
         "environment": environment or {},
     }
+    prepare(job)
     job["folder"] = tempfile.mkdtemp(prefix="hvdcourse-")
     try:
         command = equivalent_command(job)

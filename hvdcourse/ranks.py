@@ -9,11 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from hvdcourse.environment import PR_SET_PDEATHSIG, tool
+from hvdcourse.forked_rank import ForkedRank
 from hvdcourse.rank_output import OutputReader
 from hvdcourse.run_folder import VARIABLE, RunFolder
 
 # By rank; mpirun, which stands for all ranks, has the key None.
-Processes = dict[int | None, subprocess.Popen]
+Processes = dict[int | None, subprocess.Popen | ForkedRank]
 
 _STREAMS = ("stdout", "stderr")
 _PIPES = {
@@ -43,9 +44,16 @@ def waiting_costs_less() -> dict[str, str]:
     return {} if Path("/dev/nvidia0").exists() else {"HOROVOD_CYCLE_TIME": "5"}
 
 
-def readers_of(process: subprocess.Popen, rank: int | None) -> list[OutputReader]:
+def readers_of(process: subprocess.Popen | ForkedRank, rank: int | None) -> list[OutputReader]:
     """Return readers of what a process prints."""
     return [OutputReader(getattr(process, stream), rank, stream) for stream in _STREAMS]
+
+
+def start_rank(job: dict[str, Any], environment: dict[str, str]) -> subprocess.Popen | ForkedRank:
+    """Start one rank: forked where TensorFlow is imported, else as a new process."""
+    if "tensorflow" in sys.modules:
+        return ForkedRank(job, environment)
+    return subprocess.Popen(rank_command(job), env=environment, **_PIPES)
 
 
 def start_gloo_ranks(job: dict[str, Any]) -> tuple[Processes, list[OutputReader]]:
@@ -71,10 +79,7 @@ def start_gloo_ranks(job: dict[str, Any]) -> tuple[Processes, list[OutputReader]
     # On a busy machine one rank may import TensorFlow half a minute later than another.
     environment = {"HOROVOD_GLOO_TIMEOUT_SECONDS": "300", **rank_environment(job), **shared}
     processes: Processes = {
-        slot.rank: subprocess.Popen(
-            rank_command(job), env={**environment, **create_slot_env_vars(slot)}, **_PIPES
-        )
-        for slot in slots
+        slot.rank: start_rank(job, {**environment, **create_slot_env_vars(slot)}) for slot in slots
     }
     readers = [one for rank, process in processes.items() for one in readers_of(process, rank)]
     return processes, readers

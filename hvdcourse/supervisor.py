@@ -12,6 +12,7 @@ import selectors
 import shutil
 import signal
 import sys
+import tempfile
 import time
 from contextlib import suppress
 from typing import Any
@@ -196,11 +197,21 @@ class Supervisor:
             process.send_signal(number)
 
 
+def read_job() -> dict[str, Any]:
+    """Read the job from stdin, and work where and in the environment that it was asked for in."""
+    job = json.loads(sys.stdin.buffer.raw.readline())
+    os.chdir(job["cwd"])
+    os.environ.clear()
+    os.environ.update(job["environ"])
+    tempfile.tempdir = None  # it may have been chosen before
+    return job
+
+
 def main() -> None:
     """Run the job that stands on the first line of stdin."""
     ctypes.CDLL(None, use_errno=True).prctl(PR_SET_CHILD_SUBREAPER, 1)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    job = json.loads(sys.stdin.buffer.raw.readline())
+    job = read_job()
     supervisor = Supervisor(job)
     supervisor.follow()
     if supervisor.reason == "interrupted":

@@ -13,6 +13,16 @@ from hvdcourse.launch import run
 
 pytestmark = [pytest.mark.timeout(120), pytest.mark.usefixtures("nothing_left")]
 both_backends = pytest.mark.parametrize("backend", ["gloo", "mpi"])
+# Over Gloo, the ranks of a script that imports TensorFlow are forked.
+FORKED = "\n    if False:\n        import tensorflow\n"
+every_start = pytest.mark.parametrize(
+    ("backend", "ending"),
+    [
+        pytest.param("gloo", "", id="gloo"),
+        pytest.param("gloo", FORKED, id="forked"),
+        pytest.param("mpi", "", id="mpi"),
+    ],
+)
 
 # Each rank says that it runs by making a file, and then does what RANK_1 or the others do.
 SCRIPT = """
@@ -43,9 +53,9 @@ def start_command(path: Path, backend: str) -> subprocess.Popen:
     return process
 
 
-@both_backends
-def test_at_the_time_limit_everything_ends_and_positions_are_told(backend, script):
-    path = script(SCRIPT + "    time.sleep(600)\n")
+@every_start
+def test_at_the_time_limit_everything_ends_and_positions_are_told(backend, ending, script):
+    path = script(SCRIPT + "    time.sleep(600)\n" + ending)
     result = run(path, 2, backend=backend, timeout=3, must_succeed=False)
     assert (result.reason, result.exit_status) == ("time limit", 124)
     text = result.explain()
@@ -101,16 +111,20 @@ def test_a_rank_that_computes_or_prints_does_not_stand_still(script):
     assert run(path, 1, standstill=2, timeout=60).ok
 
 
-@both_backends
-def test_a_stopped_rank_is_gone_after_the_time_limit(backend, script):
-    path = script(SCRIPT + "    os.kill(os.getpid(), signal.SIGSTOP) if rank else time.sleep(600)")
+@every_start
+def test_a_stopped_rank_is_gone_after_the_time_limit(backend, ending, script):
+    path = script(
+        SCRIPT + "    os.kill(os.getpid(), signal.SIGSTOP) if rank else time.sleep(600)" + ending
+    )
     result = run(path, 2, backend=backend, timeout=3, must_succeed=False)
     assert result.reason == "time limit"
 
 
-@both_backends
-def test_a_rank_that_ignores_sigterm_is_gone_after_the_time_limit(backend, script):
-    path = script(SCRIPT + "    signal.signal(signal.SIGTERM, signal.SIG_IGN); time.sleep(600)")
+@every_start
+def test_a_rank_that_ignores_sigterm_is_gone_after_the_time_limit(backend, ending, script):
+    path = script(
+        SCRIPT + "    signal.signal(signal.SIGTERM, signal.SIG_IGN); time.sleep(600)" + ending
+    )
     assert run(path, 2, backend=backend, timeout=3, must_succeed=False).reason == "time limit"
 
 
@@ -124,17 +138,17 @@ GRANDCHILD = (
 )
 
 
-@both_backends
-def test_a_grandchild_in_its_own_session_is_gone_after_a_good_run(backend, script):
-    path = script(GRANDCHILD)
+@every_start
+def test_a_grandchild_in_its_own_session_is_gone_after_a_good_run(backend, ending, script):
+    path = script(GRANDCHILD + ending)
     assert run(path, 2, backend=backend, timeout=60).ok
     assert both_ranks_sleep(path)
     assert not started_processes()
 
 
-@both_backends
-def test_a_grandchild_in_its_own_session_is_gone_after_a_failure(backend, script):
-    path = script(GRANDCHILD + "    sys.exit(4 if rank else 0)")
+@every_start
+def test_a_grandchild_in_its_own_session_is_gone_after_a_failure(backend, ending, script):
+    path = script(GRANDCHILD + "    sys.exit(4 if rank else 0)" + ending)
     assert run(path, 2, backend=backend, must_succeed=False).exit_status == 4
     assert not started_processes()
 
@@ -160,9 +174,9 @@ def test_a_killed_command_leaves_nothing(backend, number, sleeping, nothing_left
     assert not list(nothing_left.glob("hvdcourse-*"))
 
 
-@both_backends
-def test_a_dead_kernel_leaves_nothing(backend, script, nothing_left):
-    path = script(GRANDCHILD + "    time.sleep(600)")
+@every_start
+def test_a_dead_kernel_leaves_nothing(backend, ending, script, nothing_left):
+    path = script(GRANDCHILD + "    time.sleep(600)" + ending)
     code = f"from hvdcourse import run; run({str(path)!r}, 2, backend={backend!r}, quiet=True)"
     process = subprocess.Popen([sys.executable, "-c", code])
     assert wait_for(lambda: both_ranks_sleep(path))

@@ -13,6 +13,8 @@ from pathlib import Path
 import psutil
 import pytest
 
+from hvdcourse.fork_client import FORK_SERVER
+
 MARK = "HVDCOURSE_TEST_MARK"
 HVDCOURSE = str(Path(sys.prefix) / "bin" / "hvdcourse")
 
@@ -28,12 +30,18 @@ def wait_for(condition: Callable[[], object], seconds: float = 20) -> bool:
 
 
 def started_processes() -> list[psutil.Process]:
-    """Return what this test has started and is still alive, known by a variable it inherited."""
+    """Return what this test has started and is still alive, known by a variable it inherited.
+
+    The fork server of this process outlives the test. What it forks carries the mark of the test
+    that started it.
+    """
     found = []
+    server = FORK_SERVER.pid
+    forked = set(psutil.Process(server).children(recursive=True)) if server else set()
     for process in psutil.process_iter():
         try:
-            is_mine = process.environ().get(MARK) == os.environ[MARK]
-            if is_mine and process.status() != psutil.STATUS_ZOMBIE:
+            is_mine = process in forked or process.environ().get(MARK) == os.environ[MARK]
+            if is_mine and process.pid != server and process.status() != psutil.STATUS_ZOMBIE:
                 found.append(process)
         except psutil.Error:
             continue

@@ -1,0 +1,82 @@
+"""A rank that is forked from a process which has imported TensorFlow already."""
+
+import atexit
+import os
+import random
+import sys
+import threading
+import traceback
+from typing import IO, Any, NoReturn
+
+import numpy as np
+
+from hvdcourse import rank_main
+
+
+class ForkedRank:
+    """One rank, with as much of ``subprocess.Popen`` as the supervisor needs.
+
+    Args:
+        job: the job, with its ``script`` and ``arguments``.
+        environment: all of the rank's environment variables.
+    """
+
+    def __init__(self, job: dict[str, Any], environment: dict[str, str]):
+        self.returncode: int | None = None
+        out, their_out = os.pipe()
+        err, their_err = os.pipe()
+        self.pid = os.fork()
+        if self.pid == 0:
+            become_rank([job["script"], *job["arguments"]], environment, their_out, their_err)
+        os.close(their_out)
+        os.close(their_err)
+        self.stdout: IO[bytes] = os.fdopen(out, "rb")
+        self.stderr: IO[bytes] = os.fdopen(err, "rb")
+
+    def poll(self) -> int | None:
+        """Return its exit status, negative for a signal, or None while it runs."""
+        if self.returncode is None:
+            try:
+                pid, status = os.waitpid(self.pid, os.WNOHANG)
+            except ChildProcessError:
+                # Somebody else has waited for it; Popen says 0 too.
+                self.returncode = 0
+            else:
+                self.returncode = os.waitstatus_to_exitcode(status) if pid else None
+        return self.returncode
+
+
+def become_rank(
+    arguments: list[str], environment: dict[str, str], stdout: int, stderr: int
+) -> NoReturn:
+    """Run this process on as a rank, as ``python -m hvdcourse.rank_main`` would, to its end."""
+    status = 1
+    try:
+        os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+        os.dup2(stdout, 1)
+        os.dup2(stderr, 2)
+        os.environ.clear()
+        os.environ.update(environment)
+        sys.argv = ["rank_main", *arguments]
+        # A new process would have drawn its own; these came with the fork.
+        random.seed()
+        np.random.seed()
+        rank_main.main()
+        status = 0
+    except SystemExit as request:
+        status = request.code
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        end_process(status)
+
+
+def end_process(status: int) -> NoReturn:
+    """End as a Python process ends, but for what it shares with the one it was forked from."""
+    for thread in threading.enumerate():
+        if thread is not threading.main_thread() and not thread.daemon:
+            thread.join()
+    atexit._run_exitfuncs()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(status)

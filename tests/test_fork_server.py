@@ -1,0 +1,198 @@
+"""Ranks that are forked behave as ranks that are newly started, and nothing outlives its owner."""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+
+import psutil
+import pytest
+from test_supervisor import FORKED
+from watching import HVDCOURSE, started, started_processes, wait_for
+
+from hvdcourse.fork_client import FORK_SERVER, can_fork
+from hvdcourse.launch import run
+
+pytestmark = [pytest.mark.timeout(120), pytest.mark.usefixtures("nothing_left", "unmeasured")]
+
+
+@pytest.fixture
+def forked(script, monkeypatch):
+    """Write a script whose ranks are forked, with coverage off as in an ordinary run."""
+    monkeypatch.delenv("COVERAGE_PROCESS_CONFIG", raising=False)
+    return lambda text: script(text.rstrip(" ") + FORKED)
+
+
+def test_the_second_run_uses_the_same_server_and_the_ranks_have_tensorflow(forked):
+    path = forked("""
+    import sys
+    print("tensorflow" in sys.modules)
+    """)
+    assert run(path, 2, quiet=True).output == [["True"]] * 2
+    server = FORK_SERVER.pid
+    assert run(path, 2, quiet=True).output == [["True"]] * 2
+    assert server is not None
+    assert FORK_SERVER.pid == server
+
+
+def test_ranks_have_the_environment_and_the_folder_of_the_run(forked, tmp_path, monkeypatch):
+    path = forked("""
+    import os, tempfile
+    print(os.environ.get("MINE"), os.environ.get("ADDED"), os.getcwd(), tempfile.gettempdir())
+    """)
+    for mine in ("one", "two"):
+        folder = tmp_path / mine
+        folder.mkdir()
+        monkeypatch.chdir(folder)
+        monkeypatch.setenv("MINE", mine)
+        result = run(path, 1, quiet=True, environment={"ADDED": "added"})
+        assert result.output == [[f"{mine} added {folder} {os.environ['TMPDIR']}"]]
+    monkeypatch.delenv("MINE")
+    assert run(path, 1, quiet=True).output[0][0].startswith("None None ")
+
+
+def test_a_variable_that_is_read_at_a_start_reaches_a_new_server(forked):
+    path = forked("""
+    import sys
+    print(sys.flags.hash_randomization)
+    """)
+    assert run(path, 1, quiet=True).output == [["1"]]
+    server = FORK_SERVER.pid
+    result = run(path, 1, quiet=True, environment={"PYTHONHASHSEED": "0"})
+    assert result.output == [["0"]]
+    assert FORK_SERVER.pid != server
+    assert not psutil.pid_exists(server)
+
+
+def test_every_rank_of_every_run_draws_its_own_random_numbers(forked):
+    path = forked("""
+    import random
+    import numpy
+    import tensorflow as tf
+    print(random.random())
+    print(numpy.random.rand())
+    print(float(tf.random.uniform(())))
+    print(float(tf.keras.initializers.GlorotUniform()((1, 1))[0, 0]))
+    """)
+    numbers = [line for _ in range(2) for rank in run(path, 2, quiet=True).output for line in rank]
+    assert len(set(numbers)) == len(numbers) == 16
+
+
+ENDS = {
+    "sys.exit(3)": (3, "ended with exit status 3"),
+    "os.kill(os.getpid(), signal.SIGSEGV)": (-11, "was killed by SIGSEGV"),
+    "os._exit(7)": (7, "ended with exit status 7"),
+    "raise KeyError('lost')": (1, "KeyError: 'lost'"),
+    "sys.exit('not today')": (1, "ended with exit status 1"),
+}
+
+
+@pytest.mark.parametrize("end", ENDS)
+def test_the_end_of_a_rank_is_told(end, forked):
+    path = forked(f"""
+    import os, signal, sys
+    {end}
+    """)
+    (rank,) = run(path, 1, quiet=True, must_succeed=False).ranks
+    assert (rank.status, rank.describe_end()) == ENDS[end]
+
+
+def test_threads_and_what_is_registered_for_the_end_are_waited_for(forked):
+    path = forked("""
+    import atexit, threading, time
+    atexit.register(print, "at the end")
+    threading.Thread(target=lambda: (time.sleep(0.5), print("a thread", flush=True))).start()
+    print("the script")
+    """)
+    assert run(path, 1, quiet=True).output == [["the script", "a thread", "at the end"]]
+
+
+def test_what_is_printed_without_an_end_of_line_arrives_at_once(forked):
+    path = forked("""
+    import time
+    print("so far", end="")
+    time.sleep(600)
+    """)
+    result = run(path, 1, timeout=3, quiet=True, must_succeed=False)
+    assert result.output == [["so far"]]
+
+
+def test_a_killed_server_is_replaced(forked):
+    path = forked("    print('here')")
+    assert run(path, 1, quiet=True).ok
+    killed = FORK_SERVER.pid
+    os.kill(killed, signal.SIGKILL)
+    assert wait_for(lambda: psutil.Process(killed).status() == psutil.STATUS_ZOMBIE)
+    assert run(path, 1, quiet=True).output == [["here"]]
+    assert run(path, 1, quiet=True).output == [["here"]]
+    assert FORK_SERVER.pid != killed
+
+
+def test_a_killed_supervisor_takes_its_ranks_with_it_and_is_told_of(forked, tmp_path):
+    path = forked(f"""
+    import pathlib, time
+    pathlib.Path({str(tmp_path)!r}, "ready").touch()
+    time.sleep(600)
+    """)
+    found = []
+    thread = threading.Thread(
+        target=lambda: found.append(run(path, 2, quiet=True, must_succeed=False))
+    )
+    thread.start()
+    assert wait_for((tmp_path / "ready").exists)
+    (supervisor,) = psutil.Process(FORK_SERVER.pid).children()
+    supervisor.kill()
+    thread.join(30)
+    assert found[0].reason == "the launcher was killed"
+    assert wait_for(lambda: not started_processes())
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+def test_a_killed_command_leaves_no_server_behind(number, forked, tmp_path):
+    path = forked(f"""
+    import pathlib, time
+    pathlib.Path({str(tmp_path)!r}, "ready").touch()
+    time.sleep(600)
+    """)
+    process = subprocess.Popen([HVDCOURSE, "run", path, "-np", "2"], stdout=subprocess.DEVNULL)
+    assert wait_for((tmp_path / "ready").exists, 60)
+    assert started("hvdcourse.fork_server")
+    process.send_signal(number)
+    process.wait(30)
+    assert wait_for(lambda: not started_processes())
+
+
+def test_a_command_killed_while_its_server_starts_leaves_nothing(forked):
+    path = forked("    print('here')")
+    process = subprocess.Popen([HVDCOURSE, "run", path, "-np", "2"], stdout=subprocess.DEVNULL)
+    assert wait_for(lambda: started("hvdcourse.fork_server"))
+    process.kill()
+    process.wait(30)
+    assert wait_for(lambda: not started_processes(), 60)
+
+
+def test_a_process_forked_from_the_owner_has_a_server_of_its_own(forked):
+    code = f"""
+import os
+from hvdcourse import run
+from hvdcourse.fork_client import FORK_SERVER
+path = {str(forked("    print('here')"))!r}
+run(path, 1, quiet=True)
+mine = FORK_SERVER.pid
+child = os.fork()
+result = run(path, 1, quiet=True)
+assert result.output == [["here"]]
+assert (FORK_SERVER.pid == mine) == bool(child)
+os._exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) if child else 0)
+"""
+    assert subprocess.run([sys.executable, "-c", code], timeout=100).returncode == 0
+
+
+def test_what_gains_nothing_is_not_forked(script):
+    job = {"backend": "gloo", "script": str(script("from horovod import runner\n"))}
+    assert can_fork(job, {})
+    assert not can_fork({**job, "backend": "mpi"}, {})
+    assert not can_fork(job, {"HVDCOURSE_FORK": "0"})
+    assert not can_fork(job, {"COVERAGE_PROCESS_CONFIG": "{}"})
+    assert not can_fork({**job, "script": str(script("import numpy\n", "other.py"))}, {})
