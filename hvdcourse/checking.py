@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from hvdcourse.command_line import arguments_from
+from hvdcourse.elastic_run import run_elastic
 from hvdcourse.environment import OBSERVE_VARIABLE
 from hvdcourse.evidence import ObservedRun, Unmet
 from hvdcourse.exercises import SOURCE_CODE, Exercise, Step, find_exercise
@@ -71,25 +72,31 @@ def observe_runs(
     for trial in exercise.trials(scratch):
         if not any(trial.judges(step.number) for step in steps):
             continue
-        result: RunResult = run(
-            f"{exercise.name}.py",
-            np=trial.np,
-            backend=exercise.backend,
-            timeout=exercise.timeout,
-            standstill=exercise.standstill,
-            folder=folder,
-            environment={
-                OBSERVE_VARIABLE: exercise.observe, **exercise.environment, **trial.environment
-            },
-            quiet=True,
-            must_succeed=False,
-            arguments=arguments_from(trial.arguments),
-        )  # fmt: skip
-        if not result.ok:
+        result = start(exercise, trial, folder)
+        if not result.ok and not trial.plan:
             return done, f"On {trial.np} ranks the script did not end well.\n{result.explain()}"
         earlier = [observed for _, observed in done]
-        done.append((trial, ObservedRun(result, trial.arguments, earlier)))
+        done.append((trial, ObservedRun(result, trial.arguments, earlier, trial.np)))
     return done, None
+
+
+def start(exercise: Exercise, trial: Trial, folder: Path) -> RunResult:
+    """Run the exercise's script as the trial wants it."""
+    options = {
+        "timeout": exercise.timeout,
+        "standstill": exercise.standstill,
+        "folder": folder,
+        "quiet": True,
+        "must_succeed": False,
+        "arguments": arguments_from(trial.arguments),
+    }
+    script = f"{exercise.name}.py"
+    if trial.plan:
+        return run_elastic(script, trial.np, plan=trial.plan, **options)
+    environment = {
+        OBSERVE_VARIABLE: exercise.observe, **exercise.environment, **trial.environment
+    }  # fmt: skip
+    return run(script, trial.np, backend=exercise.backend, environment=environment, **options)
 
 
 def judge(step: Step, runs: list[tuple[Trial, ObservedRun]], failure: str | None) -> StepVerdict:

@@ -1,6 +1,7 @@
 """Shows a run while it goes on: the command, each rank's lines, one progress bar."""
 
 import io
+import re
 import sys
 from typing import Any
 
@@ -10,6 +11,8 @@ from tqdm import tqdm
 
 _BAR_FORMAT = "{desc} |{bar:24}| {n:.1f} of {total_fmt} epochs, {elapsed}<{remaining}{postfix}"
 _SHOWN_METRICS = ("loss", "val_accuracy", "test_accuracy", "images_per_second")
+# Horovod's elastic launcher puts this before the lines of its workers.
+_OF_WORKER = re.compile(r"\[(\d+)\]<std(?:out|err)>:(.*)")
 
 
 def in_notebook() -> bool:
@@ -48,7 +51,10 @@ class RunDisplay:
         """Print a rank's line behind the rank's number, to the stream that the rank chose."""
         who = "launcher" if event["rank"] is None else event["rank"]
         file = sys.stderr if event["stream"] == "stderr" else sys.stdout
-        tqdm.write(f"[{who}] {event['line']}", file=file)
+        line = event["line"]
+        if of_worker := _OF_WORKER.fullmatch(line):
+            who, line = of_worker.groups()
+        tqdm.write(f"[{who}] {line}", file=file)
         file.flush()
 
     def show_progress(self, event: dict[str, Any]) -> None:

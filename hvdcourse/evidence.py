@@ -76,7 +76,8 @@ class ObservedRank:
 class ObservedRun:
     """One run of an exercise: its ranks, and the arguments that the check chose for it.
 
-    ``earlier`` are the runs of the same check that came before it.
+    ``earlier`` are the runs of the same check that came before it. ``np`` is the number of ranks or
+    workers, where ``result`` is that of their launcher alone.
     """
 
     def __init__(
@@ -84,10 +85,12 @@ class ObservedRun:
         result: RunResult,
         arguments: dict[str, Any],
         earlier: Sequence["ObservedRun"] = (),
+        np: int | None = None,
     ):
         self.earlier = list(earlier)
+        self.result = result
         self.ranks = [ObservedRank(rank) for rank in result.ranks]
-        self.np = result.np
+        self.np = result.np if np is None else np
         self.arguments = arguments
 
     def found(self, name: str) -> list[Any]:

@@ -7,6 +7,7 @@ from pathlib import Path
 from hvdcourse.checks import (
     cifar,
     custom_loop,
+    elastic,
     fashion_mnist,
     input_pipeline,
     labs,
@@ -159,6 +160,16 @@ EXERCISES = (
         trials=lambda _: cifar.trials(),
         steps=tuple(Step(*row) for row in cifar.STEPS),
         timeout=120,
+    ),
+    Exercise(
+        name="elastic",
+        notebook="06_beyond_one_machine",
+        backend="gloo",
+        observe="",
+        trials=lambda _: elastic.trials(),
+        steps=tuple(Step(*row) for row in elastic.STEPS),
+        timeout=120,
+        standstill=30,
     ),
 )
 

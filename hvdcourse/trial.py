@@ -9,13 +9,15 @@ class Trial:
     """One run of an exercise's script: the number of ranks and the script's arguments.
 
     ``{rank}`` in an argument stands for each rank's own number. ``steps`` are the steps that this
-    run is needed for; all, where it is empty.
+    run is needed for; all, where it is empty. With a ``plan``, see ``hvdcourse.elastic_run``, it is
+    an elastic job, and the checks judge how it ends.
     """
 
     np: int
     arguments: dict[str, Any]
     environment: dict[str, str] = field(default_factory=dict)
     steps: tuple[int, ...] = ()
+    plan: tuple[dict[str, Any], ...] = ()
 
     def judges(self, step: int) -> bool:
         """Whether this run is needed for a step."""

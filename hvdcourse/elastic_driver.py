@@ -1,0 +1,88 @@
+"""Runs Horovod's elastic launcher, and on the way kills workers and adds hosts as planned.
+
+``hvdcourse.elastic_run`` starts it as the only rank of a run, so that a time limit, Ctrl-C and a
+crash end the launcher and its workers as they end any other run.
+"""
+
+import json
+import os
+import signal
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+from horovod.runner.launch import run_commandline
+
+from hvdcourse.reports import keep
+from hvdcourse.run_folder import RunFolder
+
+POLL_SECONDS = 0.05
+
+
+class Disturber(threading.Thread):
+    """Carries out a plan: each event once, when the job has ended the event's epoch."""
+
+    def __init__(self, plan: list[dict[str, Any]], hosts_file: Path, folder: RunFolder):
+        super().__init__(daemon=True)
+        self.plan, self.hosts_file, self.folder = plan, hosts_file, folder
+
+    def run(self) -> None:
+        """Wait for each event's epoch, and then do what it says."""
+        for event in self.plan:
+            while not any(one["epoch"] >= event["after_epoch"] for one in self.epochs()):
+                time.sleep(POLL_SECONDS)
+            if "kill" in event:
+                self.kill(event["kill"])
+            if "add" in event:
+                self.add(event["add"])
+
+    def epochs(self) -> list[dict[str, Any]]:
+        """Return what the workers have reported of their epochs so far."""
+        lines = self.folder.read_lines(0, "evidence")
+        return [line["value"] for line in lines if line.get("report") == "epoch"]
+
+    def kill(self, ranks: list[int]) -> None:
+        """Kill the workers that have these ranks, as a lost machine would: without a warning."""
+        pids = {one["rank"]: one["pid"] for one in self.epochs()}
+        moment = time.time()
+        for rank in ranks:
+            os.kill(pids[rank], signal.SIGKILL)
+        keep("killed", {"ranks": ranks, "pids": [pids[rank] for rank in ranks], "time": moment})
+
+    def add(self, host: str) -> None:
+        """Let the discovery script name one host more, with one slot."""
+        with self.hosts_file.open("a") as file:
+            file.write(f"{host}:1\n")
+        keep("added", {"host": host, "time": time.time()})
+
+
+def write_discovery(folder: Path, hosts: list[str]) -> tuple[Path, Path]:
+    """Write a host discovery script, and the file of hosts that it prints; return both."""
+    hosts_file, script = folder / "hosts.txt", folder / "discover_hosts.sh"
+    hosts_file.write_text("".join(f"{host}:1\n" for host in hosts))
+    script.write_text(f'#!/bin/sh\ncat "{hosts_file}"\n')
+    script.chmod(0o755)
+    return script, hosts_file
+
+
+def main() -> None:
+    """Start the job that the command line describes in JSON."""
+    job = json.loads(sys.argv[1])
+    folder = RunFolder.of_this_process()
+    script, hosts_file = write_discovery(folder.path, job["hosts"])
+    # What this process knows of its own place is not the workers' place.
+    for name in [name for name in os.environ if name.startswith("HOROVOD_")]:
+        del os.environ[name]
+    # All hosts are this machine: each worker gets its share of the cores.
+    threads = str(max(1, (os.cpu_count() or 1) // job["np"]))
+    os.environ |= {"TF_NUM_INTRAOP_THREADS": threads, "TF_NUM_INTEROP_THREADS": threads}
+    Disturber(job["plan"], hosts_file, folder).start()
+    discovery = job["discovery_script"] or str(script)
+    sys.argv = ["horovodrun", "--host-discovery-script", discovery, *job["horovodrun"]]
+    run_commandline()
+
+
+if __name__ == "__main__":
+    main()

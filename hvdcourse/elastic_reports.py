@@ -1,0 +1,63 @@
+"""What the workers of an elastic job tell of themselves, whatever rank they have at the moment.
+
+An elastic job is one run: all its workers write among the evidence of its rank 0, each line whole.
+"""
+
+import os
+import time
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+
+from hvdcourse.fingerprints import fingerprints
+from hvdcourse.reports import plain
+from hvdcourse.run_folder import RunFolder
+
+
+def report_epoch(
+    epoch: int,
+    epochs: int,
+    *,
+    rank: int,
+    size: int,
+    images: Sequence[np.ndarray],
+    learning_rate: float,
+    loss: float,
+    accuracy: float,
+    variables: Iterable[np.ndarray],
+) -> None:
+    """Tell how an epoch went on this worker; rank 0 also prints it.
+
+    Args:
+        epoch: which one has ended, counted from 1.
+        epochs: how many there will be.
+        rank: this worker's rank in this epoch.
+        size: how many workers took part.
+        images: the numbers of the images of each of this worker's batches.
+        learning_rate: the rate at the end of the epoch.
+        loss: of this worker's last batch.
+        accuracy: on the test images, between 0 and 1.
+        variables: the weights, and the optimizer's state, which all workers should share.
+    """
+    if rank == 0:
+        print(
+            f"epoch {epoch}/{epochs} workers {size} loss {loss:.3f} test accuracy {accuracy:.3f}",
+            flush=True,
+        )
+    folder = RunFolder.of_this_process()
+    if folder is None:
+        return
+    measured = {"epoch": epoch, "epochs": epochs, "loss": loss, "test_accuracy": accuracy}
+    value = {
+        **measured,
+        "rank": rank,
+        "size": size,
+        "pid": os.getpid(),
+        "time": time.time(),
+        "images": np.concatenate(images),
+        "learning_rate": learning_rate,
+        "fingerprint": sum(one[0] for one in fingerprints(list(variables))),
+    }
+    folder.append(0, "evidence", plain({"report": "epoch", "value": value}))
+    if rank == 0:
+        folder.append(0, "metrics", plain({**measured, "workers": size, "done": True}))

@@ -1,0 +1,101 @@
+"""A training that goes on when a worker dies or a new one comes: Elastic Horovod.
+
+Run it:    hvdcourse run elastic.py -np 2 -- --epochs 10
+Check it:  hvdcourse check elastic
+
+As it stands, the loss of one worker ends the whole job. Five steps make it elastic. The check then
+kills a worker in the middle of the training, and lets a new one join.
+"""
+
+import argparse
+
+import horovod.tensorflow as hvd
+import tensorflow as tf
+
+from hvdcourse.data import load
+from hvdcourse.elastic_reports import report_epoch
+from hvdcourse.models import convnet
+from hvdcourse.shards import batches
+
+
+def read_arguments():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--data", default="digits", help="a data set, or a folder of images")
+    parser.add_argument("--images", type=int, default=600, help="train on this many images")
+    parser.add_argument("--epochs", type=int, default=30, help="times to go through the images")
+    parser.add_argument("--batch-size", type=int, default=20, help="images a step, on each worker")
+    parser.add_argument("--learning-rate", type=float, default=0.03, help="of a single worker")
+    return parser.parse_args()
+
+
+def make_step(model, optimizer):
+    """Return a function that trains on a batch, and returns the loss."""
+    loss_of = tf.keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+
+    @tf.function(reduce_retracing=True)
+    def step(images, labels):
+        with tf.GradientTape() as tape:
+            loss = loss_of(labels, model(images, training=True))
+        tape = hvd.DistributedGradientTape(tape)
+        gradients = tape.gradient(loss, model.trainable_variables)
+        optimizer.apply_gradients(zip(gradients, model.trainable_variables, strict=True))
+        return loss
+
+    return step
+
+
+def share_of(arguments, epoch, place):
+    """Return this worker's batches of an epoch: the numbers of their images."""
+    # TODO: Step 5: In every epoch the workers that there are, together, train on each image once.
+    rank, size = place
+    return batches(arguments.images, rank, size, arguments.batch_size, seed=0, epoch=epoch)
+
+
+# Step 1: Horovod calls this function again whenever workers were lost or have come. Before it does,
+# it gives all of them the state of rank 0.
+@hvd.elastic.run
+def train(state, model, optimizer, data, arguments, place):
+    """Train from the state's epoch on to the last one."""
+    step = make_step(model, optimizer)
+    # TODO: Step 4: The learning rate suits the number of workers that there are.
+    optimizer.learning_rate.assign(arguments.learning_rate * place[1])
+    while state.epoch < arguments.epochs:
+        share = share_of(arguments, state.epoch, place)
+        for rows in share:
+            loss = step(tf.constant(data.train_images[rows]), tf.constant(data.train_labels[rows]))
+        state.epoch += 1
+        correct = tf.argmax(model(data.test_images), axis=1) == data.test_labels
+        report_epoch(
+            state.epoch,
+            arguments.epochs,
+            rank=hvd.rank(),
+            size=hvd.size(),
+            images=share,
+            learning_rate=float(optimizer.learning_rate),
+            loss=float(loss),
+            accuracy=float(tf.reduce_mean(tf.cast(correct, tf.float32))),
+            variables=[one.numpy() for one in [*model.variables, *optimizer.variables]],
+        )
+        # Step 2: What was reached is kept at the end of every epoch.
+        # This is also where a worker looks whether others have come.
+        state.commit()
+
+
+def main():
+    arguments = read_arguments()
+    hvd.init()
+    data = load(arguments.data)
+    tf.keras.utils.set_random_seed(0)  # the same first weights on every worker
+    model = convnet(data.train_images.shape[1:], len(data.classes), width=1)
+    optimizer = tf.keras.optimizers.SGD(arguments.learning_rate, momentum=0.9)
+    # A new worker must have the optimizer's variables before it is sent their values.
+    optimizer.build(model.trainable_variables)
+    place = hvd.rank(), hvd.size()
+    # Step 3: All that a worker needs to go on stands in the state: beside the epoch, the weights
+    # and the optimizer's variables.
+    state = hvd.elastic.TensorFlowKerasState(model, optimizer, epoch=0)
+    train(state, model, optimizer, data, arguments, place)
+
+
+if __name__ == "__main__":
+    main()
