@@ -1,0 +1,119 @@
+"""Checkpoints that are whole or absent, the last few of them, and the newest one that is whole.
+
+A file is written under a temporary name, forced to the disk (fsync), and only then renamed, which
+POSIX makes one step: https://pubs.opengroup.org/onlinepubs/9699919799/functions/rename.html. Who
+finds the name finds all of the file, also after a crash or a power cut.
+"""
+
+import os
+import re
+import sys
+import tempfile
+import zipfile
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+KEEP = 3
+_PARTIAL = ".partial-"
+_NAME = re.compile(r"checkpoint-(\d+)\.npz")
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """What was saved under a number: arrays by their name."""
+
+    path: Path
+    number: int
+    arrays: dict[str, np.ndarray]
+
+
+class CannotSave(OSError):
+    """A checkpoint could not be written; the earlier ones are as they were."""
+
+
+def saved_in(folder: str | Path) -> list[Path]:
+    """Return the checkpoints in a folder, whole or not, the newest first."""
+    found = [path for path in Path(folder).glob("checkpoint-*.npz") if _NAME.fullmatch(path.name)]
+    return sorted(found, key=number_of, reverse=True)
+
+
+def number_of(path: Path) -> int:
+    """Return the number that a checkpoint was saved under."""
+    return int(_NAME.fullmatch(path.name)[1])
+
+
+def save(
+    folder: str | Path, number: int, arrays: Mapping[str, np.ndarray], keep: int = KEEP
+) -> Path:
+    """Write a checkpoint, and remove all but the ``keep`` newest ones.
+
+    Only one process calls it: rank 0.
+
+    Args:
+        folder: where the checkpoints are; it is made.
+        number: of the epoch or step, not negative. A checkpoint of this number is replaced.
+        arrays: what is to be saved, by name, of any shapes.
+        keep: how many checkpoints stay, at least 1.
+
+    Raises:
+        CannotSave: a full disk, for one; nothing half-written stays.
+        ValueError: a negative number, or ``keep`` below 1.
+    """
+    if number < 0 or keep < 1:
+        raise ValueError(f"a number of at least 0 and keep of at least 1; got {number} and {keep}")
+    folder = Path(folder)
+    path = folder / f"checkpoint-{number:06d}.npz"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for partial in folder.glob(f"{_PARTIAL}*"):
+            partial.unlink(missing_ok=True)  # of a process that was killed
+        write_whole(path, arrays)
+    except OSError as error:
+        raise CannotSave(f"{path} was not saved: {error}") from error
+    for old in saved_in(folder)[keep:]:
+        old.unlink(missing_ok=True)
+    return path
+
+
+def write_whole(path: Path, arrays: Mapping[str, np.ndarray]) -> None:
+    """Write the file, or leave no trace of it. Raises OSError."""
+    descriptor, name = tempfile.mkstemp(prefix=_PARTIAL, dir=path.parent)
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            np.savez(file, **arrays)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(name, path)
+    except BaseException:
+        with suppress(FileNotFoundError):
+            os.unlink(name)
+        raise
+    # The new name, too, must be on the disk.
+    directory = os.open(path.parent, os.O_RDONLY)
+    try:
+        os.fsync(directory)
+    finally:
+        os.close(directory)
+
+
+def load_newest(folder: str | Path) -> Checkpoint | None:
+    """Return the newest checkpoint that is whole, or None where there is none.
+
+    One that cannot be read is named on stderr, and left where it is.
+    """
+    for path in saved_in(folder):
+        try:
+            return Checkpoint(path, number_of(path), read(path))
+        except (OSError, ValueError, EOFError, KeyError, zipfile.BadZipFile) as error:
+            print(f"{path} is damaged and was skipped: {error}", file=sys.stderr, flush=True)
+    return None
+
+
+def read(path: Path) -> dict[str, np.ndarray]:
+    """Return all arrays of a file, compared with their checksums. Raises BadZipFile and others."""
+    with np.load(path, allow_pickle=False) as file:
+        return {name: file[name] for name in file.files}

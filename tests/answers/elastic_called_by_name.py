@@ -1,0 +1,78 @@
+"""Right: no decorator, the state by another name, and the share asked for in the loop."""
+
+import argparse
+
+import horovod.tensorflow as hvd
+import tensorflow as tf
+
+from hvdcourse.data import load
+from hvdcourse.elastic_reports import report_epoch
+from hvdcourse.models import convnet
+from hvdcourse.shards import batches
+
+
+def read_arguments():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--data", default="digits", help="a data set, or a folder of images")
+    parser.add_argument("--images", type=int, default=600, help="train on this many images")
+    parser.add_argument("--epochs", type=int, default=30, help="times to go through the images")
+    parser.add_argument("--batch-size", type=int, default=20, help="images a step, on each worker")
+    parser.add_argument("--learning-rate", type=float, default=0.03, help="of a single worker")
+    return parser.parse_args()
+
+
+def make_step(model, optimizer):
+    loss_of = tf.keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+
+    @tf.function(reduce_retracing=True)
+    def step(images, labels):
+        with tf.GradientTape() as tape:
+            loss = loss_of(labels, model(images, training=True))
+        tape = hvd.DistributedGradientTape(tape)
+        gradients = tape.gradient(loss, model.trainable_variables)
+        optimizer.apply_gradients(zip(gradients, model.trainable_variables, strict=True))
+        return loss
+
+    return step
+
+
+def train(kept, model, optimizer, data, arguments, place):
+    step = make_step(model, optimizer)
+    optimizer.learning_rate.assign(arguments.learning_rate * hvd.size())
+    while kept.done < arguments.epochs:
+        mine = {"rank": hvd.rank(), "size": hvd.size(), "batch_size": arguments.batch_size}
+        share = batches(arguments.images, seed=0, epoch=kept.done, **mine)
+        for rows in share:
+            loss = step(tf.constant(data.train_images[rows]), tf.constant(data.train_labels[rows]))
+        kept.done = kept.done + 1
+        correct = tf.argmax(model(data.test_images), axis=1) == data.test_labels
+        report_epoch(
+            kept.done,
+            arguments.epochs,
+            rank=hvd.rank(),
+            size=hvd.size(),
+            images=share,
+            learning_rate=float(optimizer.learning_rate),
+            loss=float(loss),
+            accuracy=float(tf.reduce_mean(tf.cast(correct, tf.float32))),
+            variables=[one.numpy() for one in [*model.variables, *optimizer.variables]],
+        )
+        kept.save()
+        kept.check_host_updates()
+
+
+def main():
+    arguments = read_arguments()
+    hvd.init()
+    data = load(arguments.data)
+    tf.keras.utils.set_random_seed(0)  # the same first weights on every worker
+    model = convnet(data.train_images.shape[1:], len(data.classes), width=1)
+    optimizer = tf.keras.optimizers.SGD(arguments.learning_rate, momentum=0.9)
+    optimizer.build(model.trainable_variables)
+    place = hvd.rank(), hvd.size()
+    state = hvd.elastic.TensorFlowKerasState(model, optimizer, done=0)
+    hvd.elastic.run(train)(state, model, optimizer, data, arguments, place)
+
+
+if __name__ == "__main__":
+    main()
