@@ -6,7 +6,9 @@ crash end the launcher and its workers as they end any other run.
 
 import json
 import os
+import re
 import signal
+import subprocess
 import sys
 import threading
 import time
@@ -19,6 +21,8 @@ from hvdcourse.reports import keep
 from hvdcourse.run_folder import RunFolder
 
 POLL_SECONDS = 0.05
+DISCOVERY_SECONDS = 20.0
+_HOST_AND_SLOTS = re.compile(r"[^\s:]+(:\d+)?")
 
 
 class Disturber(threading.Thread):
@@ -67,6 +71,25 @@ def write_discovery(folder: Path, hosts: list[str]) -> tuple[Path, Path]:
     return script, hosts_file
 
 
+def check_discovery(script: str) -> None:
+    """End with a clear message where the discovery script does not print hosts and slots."""
+    try:
+        done = subprocess.run([script], capture_output=True, text=True, timeout=DISCOVERY_SECONDS)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        sys.exit(f"the discovery script {script} cannot be used: {error}")
+    if done.returncode != 0:
+        sys.exit(
+            f"the discovery script {script} ended with exit status {done.returncode}: "
+            f"{done.stderr.strip() or 'it printed no error'}"
+        )
+    for line in done.stdout.splitlines():
+        if not _HOST_AND_SLOTS.fullmatch(line):
+            sys.exit(
+                f"the discovery script {script} printed {line!r}; it must print one HOST:SLOTS a "
+                "line, such as localhost:2"
+            )
+
+
 def main() -> None:
     """Start the job that the command line describes in JSON."""
     job = json.loads(sys.argv[1])
@@ -78,10 +101,15 @@ def main() -> None:
     # All hosts are this machine: each worker gets its share of the cores.
     threads = str(max(1, (os.cpu_count() or 1) // job["np"]))
     os.environ |= {"TF_NUM_INTRAOP_THREADS": threads, "TF_NUM_INTEROP_THREADS": threads}
-    Disturber(job["plan"], hosts_file, folder).start()
     discovery = job["discovery_script"] or str(script)
+    check_discovery(discovery)
+    Disturber(job["plan"], hosts_file, folder).start()
     sys.argv = ["horovodrun", "--host-discovery-script", discovery, *job["horovodrun"]]
-    run_commandline()
+    try:
+        run_commandline()
+    except RuntimeError as error:
+        # Its own words say what happened; where in the launcher it was raised says nothing.
+        sys.exit(f"the elastic job ended: {error}")
 
 
 if __name__ == "__main__":

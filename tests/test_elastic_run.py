@@ -1,0 +1,123 @@
+"""Elastic jobs that lose workers, get others, or meet with faults: each has a clear end."""
+
+import signal
+import subprocess
+import sys
+
+import pytest
+from watching import started_processes, wait_for
+
+from hvdcourse.elastic_run import names_of_this_machine, run_elastic
+from hvdcourse.exercises import SOLUTIONS
+from hvdcourse.launch import BadInput
+
+pytestmark = [
+    pytest.mark.timeout(200),
+    pytest.mark.usefixtures("nothing_left", "unmeasured"),
+]
+SOLUTION = SOLUTIONS / "elastic.py"
+EPOCHS = 12
+
+
+def run_disturbed(*plan, **settings):
+    options = {"images": 200, "epochs": EPOCHS, "timeout": 150, "quiet": True}
+    return run_elastic(SOLUTION, 2, plan=plan, must_succeed=False, **options, **settings)
+
+
+def epochs_of(result):
+    """Return what the workers told of their epochs."""
+    return [one["value"] for one in result.ranks[0].evidence if one.get("report") == "epoch"]
+
+
+@pytest.mark.parametrize(("after_epoch", "rank"), [(1, 0), (EPOCHS - 1, 1)])
+def test_the_job_goes_on_when_a_worker_is_killed_be_it_rank_0_or_at_the_end(after_epoch, rank):
+    result = run_disturbed({"after_epoch": after_epoch, "kill": rank})
+    assert result.ok, result.explain()
+    (killed,) = [one["value"] for one in result.ranks[0].evidence if one["report"] == "killed"]
+    left = [one for one in epochs_of(result) if one["pid"] not in killed["pids"]]
+    # Over Gloo it may go unnoticed that a worker is gone when the others have done their last step.
+    assert {one["epoch"] for one in left} == set(range(1, EPOCHS + 1))
+    assert left[-1]["size"] == (1 if after_epoch == 1 else left[-1]["size"])
+    assert result.history["epoch"][-1] == EPOCHS
+
+
+def test_when_all_workers_are_killed_the_job_ends():
+    result = run_disturbed({"after_epoch": 2, "kill": [0, 1]})
+    assert (result.reason, result.exit_status) == ("failed", 1)
+    assert "the elastic job ended: " in "\n".join(result.ranks[0].errors)
+
+
+def test_with_fewer_workers_than_asked_for_the_job_waits_so_long_and_ends():
+    result = run_disturbed({"after_epoch": 2, "kill": 1}, min_np=2, elastic_timeout=5)
+    assert (result.reason, result.exit_status) == ("failed", 1)
+    assert max(one["epoch"] for one in epochs_of(result)) < EPOCHS
+
+
+DISCOVERIES = {
+    "it ends badly": ("echo nobody is there >&2; exit 3", "exit status 3: nobody is there"),
+    "it ends badly and says nothing": ("exit 1", "exit status 1: it printed no error"),
+    "it prints rubbish": ("echo 'node1: 2 slots'", "printed 'node1: 2 slots'; it must print one"),
+    "it is no program": (None, "Permission denied"),
+}
+
+
+@pytest.mark.parametrize("fault", DISCOVERIES)
+def test_a_discovery_script_that_is_of_no_use_is_named(fault, tmp_path):
+    text, expected = DISCOVERIES[fault]
+    script = tmp_path / "discover.sh"
+    script.write_text(f"#!/bin/sh\n{text or ''}\n")
+    script.chmod(0o755 if text else 0o644)
+    result = run_disturbed(discovery_script=script)
+    assert (result.reason, result.exit_status) == ("failed", 1)
+    told = "\n".join(result.ranks[0].errors)
+    assert f"the discovery script {script}" in told
+    assert expected in told
+
+
+def test_a_discovery_script_that_fails_later_ends_the_job_or_lets_it_go_on(tmp_path):
+    script = tmp_path / "discover.sh"
+    count = tmp_path / "calls"
+    script.write_text(
+        f'#!/bin/sh\necho >> {count}\n[ "$(wc -l < {count})" -gt 4 ] && exit 1\n'
+        "echo localhost:1\necho 127.0.0.1:1\n"
+    )
+    script.chmod(0o755)
+    result = run_disturbed(discovery_script=script)
+    assert result.reason in ("ended", "failed")
+    if result.ok:
+        assert result.history["epoch"][-1] == EPOCHS
+    else:
+        assert "Failed to execute discovery script" in "\n".join(result.ranks[0].errors)
+
+
+def test_ctrl_c_leaves_nothing(tmp_path):
+    code = f"""
+from hvdcourse.elastic_run import run_elastic
+run_elastic({str(SOLUTION)!r}, 2, epochs=100000)
+"""
+    process = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
+    assert any("epoch 2/100000" in line for line in process.stdout)
+    process.send_signal(signal.SIGINT)
+    process.stdout.close()
+    assert process.wait(30) != 0
+    assert wait_for(lambda: not started_processes())
+
+
+BAD = [
+    ({"plan": [{"kill": 1}]}, "an event of the plan has after_epoch"),
+    ({"plan": [{"after_epoch": 1}]}, "an event of the plan has after_epoch"),
+    ({"plan": [{"after_epoch": 1, "stop": 1}]}, "an event of the plan has after_epoch"),
+    ({"plan": [{"after_epoch": 1, "add": "localhost"}]}, "the host 'localhost' is there"),
+    ({"hosts": ["localhost"]}, "np=2 workers need as many hosts; there are localhost"),
+]
+
+
+@pytest.mark.parametrize(("settings", "message"), BAD)
+def test_what_cannot_be_run_is_refused(settings, message):
+    with pytest.raises(BadInput, match=message):
+        run_elastic(SOLUTION, 2, **settings)
+
+
+def test_this_machine_has_names_for_two_hosts():
+    names = names_of_this_machine()
+    assert len(set(names)) == len(names) >= 2
