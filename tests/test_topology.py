@@ -6,9 +6,11 @@ import stat
 from itertools import combinations
 
 import pytest
+from matplotlib import pyplot as plt
 
 from hvdcourse.exercises import PROJECT
 from hvdcourse.topology import MEANINGS, P2P_LEVELS, BadTopology, Link, levels
+from hvdcourse.topology_plot import places, plot_matrix, plot_topology
 from hvdcourse.topology_table import ask_nvidia_smi, parse_topology, read_topology
 
 RECORDED = PROJECT / "notebooks/recorded"
@@ -212,3 +214,34 @@ def test_a_driver_that_fails_is_named(tmp_path, monkeypatch):
 def test_without_the_program_there_is_no_table(tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", str(tmp_path))
     assert ask_nvidia_smi() is None
+
+
+def drawn_edges(axes) -> dict[float, int]:
+    """Return how many straight lines there are of each width."""
+    widths = [line.get_linewidth() for line in axes.lines]
+    return {width: widths.count(width) for width in widths}
+
+
+def test_the_picture_has_an_edge_for_each_pair_as_wide_as_its_nvlinks():
+    figure = plot_topology({"V100": read_topology(V100), "A100": read_topology(A100)})
+    v100, a100 = (drawn_edges(axes) for axes in figure.axes)
+    plt.close(figure)
+    narrow, one, two = sorted(v100)[0], 1.8, 3.6
+    assert (v100[one], v100[two], v100[narrow]) == (8, 8, 12)
+    assert a100[max(a100)] == 8  # one bundle from each GPU to the switches
+
+
+def test_gpus_have_places_of_their_own_beside_those_of_their_numa_node():
+    at = places(read_topology(V100))
+    assert len({(round(x, 6), round(y, 6)) for x, y in at.values()}) == 8
+    assert {gpu for gpu, (x, _) in at.items() if x < 0} == {"GPU0", "GPU1", "GPU2", "GPU3"}
+    mixed = parse_topology(SMALL.replace("0-3             0", "4-7             1", 1))
+    assert [gpu for gpu, (x, _) in places(mixed).items() if x < 0] == ["GPU0", "GPU2"]
+
+
+@pytest.mark.parametrize("draw", [plot_topology, plot_matrix])
+@pytest.mark.parametrize("text", [SMALL, MODERN, "\tGPU0\nGPU0\t X \n"])
+def test_any_machine_can_be_drawn(draw, text):
+    figure = draw({"machine": parse_topology(text)})
+    figure.canvas.draw()
+    plt.close(figure)
