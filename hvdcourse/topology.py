@@ -83,7 +83,8 @@ class Topology:
     """The devices of a machine and the path between any two.
 
     ``cpus`` and ``numa`` hold for each GPU the processors and the NUMA nodes near it, as text such
-    as ``0-19,40-59``, or None where the table does not tell. ``adapters`` holds the names of the
+    as ``0-19,40-59``, or None where the table does not tell. ``own_numa`` is the NUMA node that a
+    GPU's own memory is, as on a Grace Hopper, or None. ``adapters`` holds the names of the
     network adapters that the table calls ``NIC0`` and so on.
     """
 
@@ -91,6 +92,7 @@ class Topology:
     links: dict[tuple[str, str], Link]
     cpus: dict[str, str | None] = field(default_factory=dict)
     numa: dict[str, str | None] = field(default_factory=dict)
+    own_numa: dict[str, str | None] = field(default_factory=dict)
     adapters: dict[str, str] = field(default_factory=dict)
 
     @property

@@ -41,9 +41,9 @@ def parse_topology(text: str, name: str = "the table") -> Topology:
         raise BadTopology(f"{name} is cut off: it has no row {rows}; print it again")
     _symmetric(devices, links, name)
     gpus = [device for device in devices if GPU.fullmatch(device)]
-    cpus, numa = ({gpu: affinities[gpu].get(column) for gpu in gpus} for column in _AFFINITIES[:2])
+    cpus, numa, own = ({gpu: affinities[gpu].get(column) for gpu in gpus} for column in _AFFINITIES)
     adapters = dict(re.findall(r"^\s*(NIC\d+):\s+(\S+)", "\n".join(legend), re.MULTILINE))
-    return Topology(devices, links, cpus, numa, adapters)
+    return Topology(devices, links, cpus, numa, own, adapters)
 
 
 def _split(lines: list[str], name: str) -> tuple[list[str], list[str]]:
@@ -51,9 +51,9 @@ def _split(lines: list[str], name: str) -> tuple[list[str], list[str]]:
     first = next((n for n, line in enumerate(lines) if GPU.match(line.strip())), None)
     if first is None:
         raise BadTopology(f"{name} is empty: it has no line that begins with GPU0; is there a GPU?")
-    last = next((n for n in range(first, len(lines)) if not lines[n].strip()), len(lines))
-    body = [line for line in lines[first:last] if not line.startswith("Legend")]
-    return body, lines[last:]
+    ends = (n for n in range(first, len(lines)) if not lines[n].strip() or "Legend" in lines[n])
+    last = next(ends, len(lines))
+    return lines[first:last], lines[last:]
 
 
 def _header(line: str, name: str) -> tuple[tuple[str, ...], list[str]]:

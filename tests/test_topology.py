@@ -109,6 +109,7 @@ def test_a_pasted_table_with_spaces_is_the_same_one():
     assert parse_topology(pasted) == parse_topology(MODERN)
     assert parse_topology("$ nvidia-smi topo -m\n" + MODERN) == parse_topology(MODERN)
     assert parse_topology(MODERN.replace("\n", "\r\n")) == parse_topology(MODERN)
+    assert parse_topology(MODERN.replace("\n\n", "\n")) == parse_topology(MODERN)
 
 
 def test_affinities_that_the_tool_leaves_blank_are_not_told():
@@ -116,6 +117,13 @@ def test_affinities_that_the_tool_leaves_blank_are_not_told():
     text = "\tGPU0\tCPU Affinity\tNUMA Affinity\tGPU NUMA ID\nGPU0\t X \t\t\t\tN/A\n"
     topology = parse_topology(text)
     assert (topology.cpus, topology.numa) == ({"GPU0": None}, {"GPU0": None})
+
+
+def test_the_memory_of_a_gpu_may_be_a_numa_node_of_its_own():
+    text = "\tGPU0\tCPU Affinity\tNUMA Affinity\tGPU NUMA ID\nGPU0\t X \t0-71\t0\t\t1\n"
+    topology = parse_topology(text)
+    assert (topology.numa, topology.own_numa) == ({"GPU0": "0"}, {"GPU0": "1"})
+    assert parse_topology(MODERN).own_numa == {"GPU0": None, "GPU1": None}
 
 
 def test_an_old_driver_s_word_for_sys_is_understood():
