@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from pathlib import Path
 
-from hvdcourse.figures import baseline, collectives, parallelism, places, ring
+from hvdcourse.figures import baseline, collectives, parallelism, placement, places, ring
 from hvdcourse.figures.drawing import Canvas
 
 IMAGES = Path(__file__).resolve().parents[2] / "images"
@@ -21,6 +21,7 @@ FIGURES: dict[str, Callable[[], Canvas]] = {
     "01_parameter_server_and_ring": ring.draw_parameter_server_and_ring,
     "01_ring_allreduce_steps": ring.draw_ring_allreduce_steps,
     "02_input_pipeline": baseline.draw_input_pipeline,
+    "06_placement": placement.draw_placement,
 }
 
 

@@ -1,0 +1,60 @@
+"""The plot of an elastic job: how training went on, and what was done to its workers."""
+
+import matplotlib.pyplot as plt
+from matplotlib.figure import Figure
+
+from hvdcourse.plots import COLOURS
+from hvdcourse.result import RunResult
+
+
+def plot_elastic(result: RunResult) -> Figure:
+    """Draw rank 0's loss and test accuracy over time, coloured by the number of workers.
+
+    Vertical lines show when a worker was killed or a host was added; time is in seconds from the
+    end of the first epoch.
+    """
+    told = [(one["report"], one["value"]) for one in result.ranks[0].evidence if "report" in one]
+    epochs = [value for name, value in told if name == "epoch" and value["rank"] == 0]
+    start = epochs[0]["time"]
+    figure, (upper, lower) = plt.subplots(
+        2, 1, figsize=(8.5, 4.6), sharex=True, layout="constrained"
+    )
+    for axes, name in ((upper, "loss"), (lower, "test_accuracy")):
+        times = [one["time"] - start for one in epochs]
+        axes.plot(times, [one[name] for one in epochs], color="#C5CCD6", zorder=1)
+        for size in sorted({one["size"] for one in epochs}):
+            chosen = [one for one in epochs if one["size"] == size]
+            axes.scatter(
+                [one["time"] - start for one in chosen],
+                [one[name] for one in chosen],
+                s=18,
+                color=COLOURS[(size - 1) % len(COLOURS)],
+                label="1 worker" if size == 1 else f"{size} workers",
+                zorder=2,
+            )
+        axes.set_ylabel(name.replace("_", " "))
+        axes.spines[["top", "right"]].set_visible(False)
+        mark_events(axes, told, start, named=axes is upper)
+    lower.set(xlabel="seconds since the first epoch ended", ylim=(0, 1.02))
+    lower.legend(frameon=False, loc="lower right")
+    return figure
+
+
+def mark_events(axes: plt.Axes, told: list[tuple[str, dict]], start: float, named: bool) -> None:
+    """Draw a line where a worker was killed or a host was added."""
+    for name, value in told:
+        if name not in ("killed", "added"):
+            continue
+        moment = value["time"] - start
+        axes.axvline(moment, color="#3B4252", linestyle=":", linewidth=1)
+        if named:
+            text = f"rank {value['ranks'][0]} killed" if name == "killed" else "a host added"
+            axes.annotate(
+                text,
+                (moment, 1),
+                xycoords=("data", "axes fraction"),
+                xytext=(3, -3),
+                textcoords="offset points",
+                va="top",
+                fontsize=9,
+            )
