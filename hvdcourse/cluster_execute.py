@@ -68,10 +68,10 @@ def host_command(host: Host, command: Sequence[str]) -> list[str]:
         raise ClusterError(
             f"{host.name} is not running; run `hvdcourse cluster down` and then `up` again"
         )
-    enter = ("nsenter", f"--target={pid}", "--net", "--uts", "--mount", "--pid")
+    enter = ("nsenter", f"--target={pid}", "--net", "--uts", "--mount", "--pid", "--")
     # If this process is killed, nsenter is too, and the command is told to end.
-    told = ("setpriv", "--pdeathsig", "TERM")
-    return [*enter, "--", "env", f"--chdir={os.getcwd()}", *told, *command]
+    killed, told = ("setpriv", "--pdeathsig", "KILL"), ("setpriv", "--pdeathsig", "TERM")
+    return [*killed, *enter, "env", f"--chdir={os.getcwd()}", *told, *command]
 
 
 def environment_of(mark: str, more: dict[str, str] | None) -> dict[str, str]:
