@@ -74,7 +74,9 @@ def test_a_host_without_the_courses_environment(backend, make_hosts, run_script)
     pid = first_process(hosts[1])
     subprocess.run(["nsenter", f"--target={pid}", "--mount", "--", *hide], check=True)
     done = launched(hosts, {"node1": 1, "node2": 1}, backend, run_script(HELLO))
-    assert "not found" in done.output or "No such file" in done.output
+    # Over Gloo the system's own Python is found there, if it has one.
+    reasons = ("not found", "No such file", "No module named 'horovod'")
+    assert any(reason in done.output for reason in reasons)
     assert done.seconds < 90
 
 
