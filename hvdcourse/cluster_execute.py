@@ -1,5 +1,6 @@
 """Runs a command on a host, and leaves nothing of it behind on any host."""
 
+import codecs
 import os
 import selectors
 import shlex
@@ -8,7 +9,7 @@ import subprocess
 import sys
 import time
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
@@ -76,9 +77,11 @@ def host_command(host: Host, command: Sequence[str]) -> list[str]:
 
 def environment_of(mark: str, more: dict[str, str] | None) -> dict[str, str]:
     """Return the environment of a command on a host."""
+    # On a busy machine one rank may import TensorFlow half a minute later than another.
+    patient = {"HOROVOD_GLOO_TIMEOUT_SECONDS": "300"}
     # Open MPI's folders then go with the host.
     own = {"OMPI_MCA_orte_tmpdir_base": "/run", MARK_VARIABLE: mark}
-    return {**os.environ, **(more or {}), **own}
+    return {**patient, **os.environ, **(more or {}), **own}
 
 
 def processes_marked(mark: str) -> list[psutil.Process]:
@@ -132,8 +135,9 @@ def wait_for_the_last(mark: str) -> None:
         time.sleep(TICK_SECONDS)
 
 
-def lines_of(process: subprocess.Popen, deadline: float) -> Iterator[str]:
+def output_of(process: subprocess.Popen, deadline: float) -> Iterator[str]:
     """Yield what a process prints, as it comes, until it ends or the deadline has passed."""
+    decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
     with selectors.DefaultSelector() as selector:
         selector.register(process.stdout, selectors.EVENT_READ)
         while time.monotonic() < deadline:
@@ -141,7 +145,7 @@ def lines_of(process: subprocess.Popen, deadline: float) -> Iterator[str]:
                 data = os.read(process.stdout.fileno(), 65536)
                 if not data:
                     return
-                yield data.decode(errors="replace")
+                yield decoder.decode(data)
             elif process.poll() is not None:
                 return
 
@@ -157,7 +161,8 @@ def execute(
 ) -> Completed:
     """Run a command on a host, as if you had logged in there, and show what it prints at once.
 
-    It runs in the current folder and with the current environment. At its end, at the time limit
+    It runs in the current folder and with the current environment; only ranks over Gloo wait
+    five minutes for each other's start unless you say otherwise. At its end, at the time limit
     and at Ctrl-C, all that it has started on any host is ended.
 
     Args:
@@ -174,31 +179,43 @@ def execute(
         CommandFailed: it failed, or was ended at its time limit.
     """
     limit = checked_limit(timeout, "timeout")
-    line = shlex.join(command)
-    if not quiet:
-        print(f"{host.name}$ {line}", flush=True)
-    begin, output = time.monotonic(), []
-    pipes = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
-    with started(host, command, environment, **pipes) as process:
-        for text in lines_of(process, begin + limit):
-            output.append(text)
-            if not quiet:
-                print(text, end="", flush=True)
-        with suppress(subprocess.TimeoutExpired):
-            process.wait(max(0.0, begin + limit - time.monotonic()))
-        status, seconds = process.poll(), time.monotonic() - begin
-    timed_out = status is None
-    completed = Completed(
-        host.name,
-        line,
-        TIME_LIMIT_STATUS if timed_out else exit_status(status),
-        "".join(output),
-        seconds,
-        timed_out,
-    )
+
+    def show(text: str) -> None:
+        if not quiet:
+            print(text, end="", flush=True)
+
+    show(f"{host.name}$ {shlex.join(command)}\n")
+    completed = followed(host, command, limit, environment, show)
     if must_succeed and not completed.ok:
         raise CommandFailed(completed)
     return completed
+
+
+def followed(
+    host: Host,
+    command: Sequence[str],
+    limit: float,
+    environment: dict[str, str] | None,
+    show: Callable[[str], None],
+) -> Completed:
+    """Run a command on a host to its end or time limit, and show what it prints as it comes."""
+    begin, output = time.monotonic(), []
+    pipes = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
+    with started(host, command, environment, **pipes) as process, process.stdout:
+        for text in output_of(process, begin + limit):
+            output.append(text)
+            show(text)
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(max(0.0, begin + limit - time.monotonic()))
+        returncode, seconds = process.poll(), time.monotonic() - begin
+    return Completed(
+        host.name,
+        shlex.join(command),
+        TIME_LIMIT_STATUS if returncode is None else exit_status(returncode),
+        "".join(output),
+        seconds,
+        timed_out=returncode is None,
+    )
 
 
 def exit_status(returncode: int) -> int:

@@ -1,9 +1,9 @@
 """What goes wrong between hosts ends by itself, soon, with a reason, and leaves nothing."""
 
+import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -26,7 +26,6 @@ def launched(
     else:
         command = cluster.horovodrun_command(where, None, backend, [script])
     done = cluster.execute(hosts[0], command, timeout=120, must_succeed=False)
-    print(f"FAULT {where} {backend}: {done.explain()}")
     assert not done.timed_out, "it did not end by itself"
     assert done.returncode != 0
     return done
@@ -117,32 +116,22 @@ def going_on(make_hosts, run_script, tmp_path):
 @pytest.mark.parametrize("backend", ["gloo", "mpi"])
 def test_ctrl_c_during_a_run_ends_all_ranks(backend, going_on):
     process = going_on(backend)
-    begin = time.monotonic()
     # A terminal sends it to all processes in the foreground.
-    import os
-
     os.killpg(process.pid, signal.SIGINT)
-    assert process.wait(30) != 0
-    print(f"FAULT Ctrl-C {backend}: {process.returncode} {time.monotonic() - begin:.1f} s")
+    assert process.wait(30) == 128 + signal.SIGINT
     assert not running_ranks()
 
 
 @pytest.mark.parametrize("backend", ["gloo", "mpi"])
 def test_down_during_a_run_ends_all_ranks(backend, going_on):
     process = going_on(backend)
-    begin = time.monotonic()
     assert cluster.down()
     assert not running_ranks()
-    assert process.wait(30) != 0
-    print(f"FAULT down {backend}: {process.returncode} {time.monotonic() - begin:.1f} s")
+    assert process.wait(30) == 128 + signal.SIGKILL
 
 
 def test_a_host_that_ends_during_a_run_ends_the_run(going_on):
-    import os
-
     process = going_on("gloo")
-    begin = time.monotonic()
     os.kill(first_process(cluster.find_host("node2")), signal.SIGKILL)
     assert process.wait(60) != 0
-    print(f"FAULT host killed: {process.returncode} {time.monotonic() - begin:.1f} s")
     assert not running_ranks()
