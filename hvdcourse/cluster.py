@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from hvdcourse.cluster_commands import horovodrun_command, host_list, mpirun_command
-from hvdcourse.cluster_execute import CommandFailed, Completed, execute
+from hvdcourse.cluster_execute import CommandFailed, Completed, execute, undisturbed
 from hvdcourse.cluster_host import (
     end_processes,
     first_process,
@@ -79,7 +79,7 @@ _TRIAL = (
 def missing() -> str | None:
     """Say in one sentence why this machine cannot have several hosts; None where it can."""
     if not as_root():
-        return "making hosts needs root: use `sudo` with the full path of .venv/bin/hvdcourse"
+        return "making hosts needs root: `sudo .venv/bin/hvdcourse …`, or JupyterLab as root"
     lacking = [program for program in _PACKAGES if not shutil.which(program, path=search_path())]
     if lacking:
         packages = " ".join(sorted({_PACKAGES[program] for program in lacking}))
@@ -153,7 +153,8 @@ def up(
         try:
             make(wanted)
         except BaseException:
-            remove(wanted)
+            with undisturbed():
+                remove(wanted)
             raise
     return wanted.hosts
 
@@ -269,4 +270,5 @@ def hosts(
     try:
         yield made
     finally:
-        down()
+        with undisturbed():
+            down()

@@ -7,6 +7,7 @@ import shlex
 import signal
 import subprocess
 import sys
+import threading
 import time
 import uuid
 from collections.abc import Callable, Iterator, Sequence
@@ -118,14 +119,37 @@ def started(
     try:
         yield process
     finally:
-        # What has ended by itself leaves its ranks on other hosts a moment to see it.
-        if process.poll() is not None:
-            wait_for_the_last(mark)
+        with undisturbed():
+            end_started(process, mark)
+
+
+def end_started(process: subprocess.Popen, mark: str) -> None:
+    """End a command and all that it has started."""
+    if process.poll() is not None:
+        # Its ranks on other hosts have a moment to see it.
+        wait_for_the_last(mark)
+    else:
         end_marked(mark, GRACE_SECONDS)
-        with suppress(subprocess.TimeoutExpired):
-            process.wait(GRACE_SECONDS)
-        process.kill()
-        process.wait()
+        # A connection that was just being made may have started one more.
+        time.sleep(2 * TICK_SECONDS)
+    end_marked(mark, GRACE_SECONDS)
+    with suppress(subprocess.TimeoutExpired):
+        process.wait(GRACE_SECONDS)
+    process.kill()
+    process.wait()
+
+
+@contextmanager
+def undisturbed() -> Iterator[None]:
+    """Let no second Ctrl-C come between while the block cleans up."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def wait_for_the_last(mark: str) -> None:

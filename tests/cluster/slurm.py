@@ -9,6 +9,7 @@ from watching import wait_for
 
 from hvdcourse.cluster import Host, execute
 from hvdcourse.cluster_execute import host_command
+from hvdcourse.cluster_host import MARK_VARIABLE
 
 # accounting and control groups need services that a test has not; the rest is Slurm's default.
 CONFIGURATION = """\
@@ -102,7 +103,15 @@ class Slurm:
         """Submit a job, wait for its end, and return its final state and its output."""
         output = self.folder / "job.out"
         output.unlink(missing_ok=True)
-        words = ["sbatch", "--parsable", f"--output={output}", *command]
+        # A job must not end with the command that submits it.
+        words = [
+            "env",
+            f"--unset={MARK_VARIABLE}",
+            "sbatch",
+            "--parsable",
+            f"--output={output}",
+            *command,
+        ]
         submitted = self.ask(words, **environment)
         assert submitted.ok, submitted.output
         number = submitted.output.strip()

@@ -96,6 +96,20 @@ def test_a_signal_to_exec_ends_the_command_on_every_host(number, make_hosts):
     assert not sleepers()
 
 
+def test_a_second_ctrl_c_does_not_leave_what_the_first_was_ending(make_hosts):
+    make_hosts(1)
+    stubborn = ["sh", "-c", "trap '' TERM HUP INT; sleep 876; sleep 876"]
+    words = [HVDCOURSE, "cluster", "exec", "node1", "--", *stubborn]
+    process = subprocess.Popen(words, stderr=subprocess.PIPE, text=True)
+    assert wait_for(sleepers)
+    process.send_signal(signal.SIGINT)
+    time.sleep(0.5)
+    process.send_signal(signal.SIGINT)
+    assert process.wait(20) == 128 + signal.SIGINT
+    assert "Traceback" not in process.stderr.read()
+    assert not sleepers()
+
+
 def test_a_killed_exec_takes_its_command_along(make_hosts):
     make_hosts(1)
     words = [HVDCOURSE, "cluster", "exec", "node1", "--", "sleep", "876"]

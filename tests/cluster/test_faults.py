@@ -47,6 +47,15 @@ def test_an_address_that_nobody_has(backend, make_hosts, run_script):
     assert done.seconds < 90
 
 
+def test_a_port_where_no_sshd_listens(make_hosts, run_script):
+    hosts = make_hosts(2)
+    command = cluster.horovodrun_command(hosts, 4, script=[run_script(HELLO)])
+    command[1:1] = ["-p", "2222"]
+    done = cluster.execute(hosts[0], command, timeout=60, must_succeed=False)
+    assert (done.returncode, done.timed_out) == (1, False)
+    assert "Connection refused" in done.output
+
+
 @pytest.mark.parametrize("backend", ["gloo", "mpi"])
 def test_a_host_whose_link_is_down(backend, make_hosts, run_script):
     hosts = make_hosts(2)

@@ -15,6 +15,8 @@ from hvdcourse import cluster
 from hvdcourse.cluster_host import first_process, start, wait_until_ready
 from hvdcourse.cluster_record import FOLDER, NAMESPACES
 
+NOBODY = ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups")
+
 
 def said(done: subprocess.CompletedProcess, status: int) -> str:
     """Return the one error line of a command that ended with this status."""
@@ -40,9 +42,9 @@ def test_hosts_have_names_addresses_and_slots_and_know_each_other(command):
 
 def test_up_twice_is_up_once(command):
     assert command("up").returncode == 0
-    pids = [first_process(host) for host in (cluster.find_host("node1"),)]
+    before = [first_process(cluster.find_host(name)) for name in ("node1", "node2")]
     assert command("up").returncode == 0
-    assert [first_process(host) for host in (cluster.find_host("node1"),)] == pids
+    assert [first_process(cluster.find_host(name)) for name in ("node1", "node2")] == before
     line = said(command("up", "--hosts", "3"), 1)
     assert "other hosts are up already (2 hosts, slots 2,2, bandwidth not limited)" in line
     assert "hvdcourse cluster down" in line
@@ -75,9 +77,13 @@ def test_sshd_listens_on_its_own_address_only_and_takes_no_password(make_hosts):
 
 
 def test_keys_are_for_root_only(make_hosts):
-    hosts = make_hosts(1)
-    for path in (FOLDER, hosts[0].folder / "ssh" / "user_key", hosts[0].folder / "ssh/host_key"):
-        assert path.stat().st_mode & 0o077 == 0 or FOLDER.stat().st_mode & 0o077 == 0
+    (host,) = make_hosts(1)
+    key = host.folder / "ssh" / "user_key"
+    assert "PRIVATE KEY" in key.read_text()
+    assert subprocess.run([*NOBODY, "cat", key], capture_output=True).returncode != 0
+    # On the host itself, other users are kept from it by its own mode.
+    inside = [*NOBODY, "cat", "/etc/ssh/user_key"]
+    assert not cluster.execute(host, inside, must_succeed=False).ok
 
 
 @pytest.mark.parametrize(
@@ -185,9 +191,6 @@ def test_hosts_go_when_the_block_fails(nothing_changed):
 )
 def test_each_mistake_gives_one_clear_line_and_status_2(arguments, why, command):
     assert why in said(command(*arguments.split()), 2)
-
-
-NOBODY = ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups")
 
 
 @pytest.mark.parametrize("arguments", ["up", "status", "exec node1 -- true", "down"])
