@@ -10,7 +10,7 @@ AS_ROOT := $(if $(filter 0,$(shell id -u)),--allow-root)
 
 .DEFAULT_GOAL := help
 .PHONY: help lab test course setup clean lint format exercises figures notebooks browser-test \
-	bench bench-startup
+	cluster-test bench bench-startup
 
 help:
 	@echo "make lab           set everything up and open the course in JupyterLab"
@@ -24,6 +24,7 @@ help:
 	@echo "make figures       draw the figures in images/ anew"
 	@echo "make notebooks     run every notebook, solved, and store its outputs in place"
 	@echo "make browser-test  run the first lesson in JupyterLab in a real browser"
+	@echo "make cluster-test  test several hosts and Slurm on this machine; needs root"
 	@echo "make bench         measure the training of a ResNet on CIFAR-10, in several forms"
 	@echo "make bench-startup measure what starting two ranks costs, in several ways"
 
@@ -70,6 +71,9 @@ notebooks: setup
 browser-test:
 	@tools/setup.sh --group browser
 	tools/browser-test.sh
+
+cluster-test: setup
+	@tools/cluster-test.sh $(TEST_ARGUMENTS)
 
 bench: setup
 	python tools/bench_cifar.py $(BENCH_ARGUMENTS)

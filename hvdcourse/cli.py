@@ -12,6 +12,8 @@ from rich.syntax import Syntax
 from rich.table import Table
 
 from hvdcourse.checking import check as check_exercise
+from hvdcourse.cluster_cli import app as cluster_app
+from hvdcourse.cluster_record import ClusterError
 from hvdcourse.doctor import examine
 from hvdcourse.exercises import EXERCISES, find_exercise
 from hvdcourse.launch import BadInput
@@ -28,6 +30,8 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     help="Scaling Deep Learning with Horovod: run scripts on ranks, and check exercises.",
 )
+
+app.add_typer(cluster_app, name="cluster")
 
 Name = Annotated[str, typer.Argument(help="The exercise, such as mpi_concepts.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
@@ -171,6 +175,6 @@ def main() -> None:
         sys.exit(2)
     except BrokenPipeError:
         os._exit(1)
-    except (OSError, NotRemembered) as error:
+    except (OSError, ClusterError, NotRemembered) as error:
         print(f"error: {error}", file=sys.stderr)
         sys.exit(1)

@@ -1,0 +1,93 @@
+"""The launch commands for several hosts, as anyone could type them on one of the hosts."""
+
+import sys
+from collections.abc import Mapping, Sequence
+
+from hvdcourse.cluster_record import INTERFACE, Host
+from hvdcourse.launch import BACKENDS, BadInput
+
+Hosts = Sequence[Host] | Mapping[str, int]
+
+
+def host_list(hosts: Hosts) -> str:
+    """Return the hosts as launchers read them: ``node1:2,node2:1``."""
+    slots = hosts if isinstance(hosts, Mapping) else {one.name: one.slots for one in hosts}
+    return ",".join(f"{name}:{number}" for name, number in slots.items())
+
+
+def slots_of(hosts: Hosts) -> int:
+    """Return how many ranks the hosts hold together."""
+    return sum(hosts.values() if isinstance(hosts, Mapping) else (one.slots for one in hosts))
+
+
+def checked_hosts(hosts: Hosts, np: int | None) -> int:
+    """Return the number of ranks; None means one for each slot.
+
+    Raises:
+        BadInput: no host, or not as many slots.
+    """
+    slots = slots_of(hosts)
+    if slots < 1:
+        raise BadInput("hosts must name at least one host with a slot")
+    if np is not None and not 1 <= np <= slots:
+        raise BadInput(f"np must be 1 to {slots}, the slots of {host_list(hosts)}; got {np}")
+    return np or slots
+
+
+def horovodrun_command(
+    hosts: Hosts,
+    np: int | None = None,
+    backend: str = "gloo",
+    script: Sequence[str] = (),
+    interface: str = INTERFACE,
+) -> list[str]:
+    """Return the ``horovodrun`` line that starts ``python SCRIPT…`` on several hosts.
+
+    Args:
+        hosts: the cluster's hosts, or ``{"node1": 2, "node2": 1}``.
+        np: how many ranks; None for one for each slot.
+        backend: ``"gloo"`` or ``"mpi"``.
+        script: the script and its arguments.
+        interface: the network interface, of the same name on all hosts.
+
+    Raises:
+        BadInput: an argument is wrong.
+    """
+    if backend not in BACKENDS:
+        raise BadInput(f"backend must be one of {', '.join(BACKENDS)}; got {backend!r}")
+    ranks = checked_hosts(hosts, np)
+    words = ["horovodrun", "-np", str(ranks), "-H", host_list(hosts)]
+    words += ["--network-interfaces", interface, f"--{backend}"]
+    if backend == "mpi":
+        # ssh gives no PATH on the other hosts, so Open MPI must be told where its daemon is.
+        words += [f"--mpi-args=--prefix {sys.prefix} --mca oob_tcp_if_include {interface}"]
+    return [*words, "python", *script]
+
+
+def mpirun_command(
+    hosts: Hosts,
+    np: int | None = None,
+    script: Sequence[str] = (),
+    exported: Sequence[str] = (),
+    interface: str = INTERFACE,
+) -> list[str]:
+    """Return the plain ``mpirun`` line for the same: horovodrun writes most of this for you.
+
+    Args:
+        hosts: the cluster's hosts, or ``{"node1": 2, "node2": 1}``.
+        np: how many ranks; None for one for each slot.
+        script: the script and its arguments.
+        exported: environment variables that the ranks need, besides those they cannot do without.
+        interface: the network interface, of the same name on all hosts.
+
+    Raises:
+        BadInput: an argument is wrong.
+    """
+    ranks = checked_hosts(hosts, np)
+    words = ["mpirun", "--prefix", sys.prefix, "-np", str(ranks), "-H", host_list(hosts)]
+    words += ["--bind-to", "none", "--map-by", "slot", "--allow-run-as-root"]
+    words += ["--mca", "pml", "ob1", "--mca", "btl", "^openib"]
+    words += ["--mca", "btl_tcp_if_include", interface, "--mca", "oob_tcp_if_include", interface]
+    for name in ("PATH", "OPAL_PREFIX", "TF_CPP_MIN_LOG_LEVEL", *exported):
+        words += ["-x", name]
+    return [*words, "python", *script]

@@ -1,0 +1,83 @@
+"""What of ``hvdcourse cluster`` needs no root: its command lines, and the reading of requests."""
+
+import sys
+
+import pytest
+
+from hvdcourse import cluster
+from hvdcourse.cluster import checked_slots
+from hvdcourse.cluster_network import burst_bytes, checked_bandwidth
+from hvdcourse.launch import BadInput
+
+HOSTS = [cluster.Host("node1", "10.83.0.1", 2), cluster.Host("node2", "10.83.0.2", 1)]
+
+
+def test_horovodrun_over_gloo_as_typed():
+    command = cluster.horovodrun_command(HOSTS, script=["train.py", "--epochs", "3"])
+    assert " ".join(command) == (
+        "horovodrun -np 3 -H node1:2,node2:1 --network-interfaces hvd0 --gloo "
+        "python train.py --epochs 3"
+    )
+
+
+def test_hosts_may_be_a_table_and_the_interface_another():
+    command = cluster.horovodrun_command({"a": 4, "b": 4}, 6, script=["x.py"], interface="ib0")
+    assert " ".join(command) == (
+        "horovodrun -np 6 -H a:4,b:4 --network-interfaces ib0 --gloo python x.py"
+    )
+
+
+def test_over_mpi_the_other_hosts_are_told_where_open_mpi_is():
+    command = cluster.horovodrun_command(HOSTS, backend="mpi", script=["train.py"])
+    (arguments,) = [word for word in command if word.startswith("--mpi-args=")]
+    assert f"--prefix {sys.prefix}" in arguments
+    plain = cluster.mpirun_command(HOSTS, script=["train.py"], exported=["MY_SETTING"])
+    assert plain[:3] == ["mpirun", "--prefix", sys.prefix]
+    exported = [plain[at + 1] for at, word in enumerate(plain) if word == "-x"]
+    assert {"PATH", "OPAL_PREFIX", "MY_SETTING"} <= set(exported)
+    assert plain[-2:] == ["python", "train.py"]
+
+
+@pytest.mark.parametrize(
+    ("hosts", "np", "backend", "said"),
+    [
+        (HOSTS, 4, "gloo", "np must be 1 to 3, the slots of node1:2,node2:1; got 4"),
+        (HOSTS, 0, "gloo", "np must be 1 to 3"),
+        (HOSTS, 2, "nccl", "backend must be one of gloo, mpi; got 'nccl'"),
+        ([], None, "gloo", "hosts must name at least one host with a slot"),
+    ],
+)
+def test_a_command_for_too_many_ranks_or_none_is_refused(hosts, np, backend, said):
+    with pytest.raises(BadInput, match=said):
+        cluster.horovodrun_command(hosts, np, backend)
+
+
+@pytest.mark.parametrize("slots", [[2, 1, 1], (2, 1, 1), "2,1,1"])
+def test_slots_may_differ(slots):
+    assert checked_slots(3, slots) == [2, 1, 1]
+
+
+@pytest.mark.parametrize("slots", [2, "2", [2]])
+def test_one_number_of_slots_is_for_all_hosts(slots):
+    assert checked_slots("3", slots) == [2, 2, 2]
+
+
+@pytest.mark.parametrize(
+    ("count", "slots"), [(0, 1), (17, 1), (2, 0), (2, "1,1,1"), (2, ""), (2, None), ("²", 1)]
+)
+def test_wrong_numbers_are_refused(count, slots):
+    with pytest.raises(BadInput):
+        checked_slots(count, slots)
+
+
+def test_a_burst_is_large_enough_for_the_rate():
+    assert burst_bytes("100mbit") == 128 * 1024
+    assert burst_bytes("10gbit") == 1_250_000
+
+
+@pytest.mark.parametrize(
+    "bandwidth", ["", "1", "gbit", "-1gbit", "0mbit", "1gbit; true", "900kbit"]
+)
+def test_a_bandwidth_that_tc_would_not_take_is_refused(bandwidth):
+    with pytest.raises(BadInput, match="bandwidth must be a rate"):
+        checked_bandwidth(bandwidth)

@@ -1,0 +1,29 @@
+#!/bin/sh
+# Makes sure that what `make cluster-test` needs is there. Exit status 0: it is; 3: it cannot be
+# had here, for the reason on stdout; anything else is an error.
+set -eu
+packages="iproute2 openssh-client openssh-server slurm-wlm munge libpmix-dev"
+
+cannot() {
+    echo "$1"
+    exit 3
+}
+
+[ "$(id -u)" = 0 ] || cannot "it needs root"
+command -v dpkg-query >/dev/null || cannot "it needs Debian's packages ($packages)"
+
+missing=
+for package in $packages; do
+    [ "$(dpkg-query --show --showformat='${db:Status-Status}' "$package" 2>/dev/null)" = installed ] ||
+        missing="$missing $package"
+done
+if [ -n "$missing" ]; then
+    # There, sshd and Slurm would start at once and at every boot: that is the owner's decision.
+    [ ! -d /run/systemd/system ] || cannot "these packages are missing: apt-get install$missing"
+    export DEBIAN_FRONTEND=noninteractive
+    log=$(mktemp)
+    trap 'rm -f "$log"' EXIT
+    # shellcheck disable=SC2086 # Every word is a package.
+    { timeout 120 apt-get update && timeout 300 apt-get install --yes --no-install-recommends $missing; } \
+        >"$log" 2>&1 || cannot "these packages do not install:$missing ($(tail -n 1 "$log"))"
+fi

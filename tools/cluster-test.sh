@@ -1,0 +1,17 @@
+#!/bin/sh
+# Runs the tests on several hosts and on Slurm. Where they cannot run it says why, and ends well.
+set -eu
+cd "$(dirname "$0")/.."
+
+status=0
+reason=$(tools/cluster-packages.sh) || status=$?
+if [ "$status" = 0 ]; then
+    reason=$(python -c 'from hvdcourse import cluster; print(cluster.missing() or "")')
+elif [ "$status" != 3 ]; then
+    exit "$status"
+fi
+if [ -n "$reason" ]; then
+    echo "make cluster-test is skipped: $reason"
+    exit 0
+fi
+exec python -m pytest tests/cluster "$@"
