@@ -16,13 +16,18 @@ import tensorflow as tf
 REPEATS = 5
 
 
+def meet(name):
+    """Wait until all ranks are here."""
+    hvd.allreduce(tf.zeros([]), name=name)
+
+
 def seconds_to_average(megabytes):
     """Return the median time of an allreduce of so many megabytes (10^6 bytes) of zeros."""
     vector = tf.zeros([megabytes * 250_000])
     hvd.allreduce(vector, name="warm up")
     taken = []
     for repeat in range(REPEATS):
-        hvd.barrier()
+        meet(f"before {repeat}")
         began = time.perf_counter()
         hvd.allreduce(vector, name=f"timed {repeat}")
         taken.append(time.perf_counter() - began)
@@ -45,7 +50,7 @@ def main():
         if hvd.rank() == 0:
             print(f"allreduce of {arguments.megabytes} MB: {seconds:.3f} s", flush=True)
     # No rank ends while another one still needs it.
-    hvd.barrier()
+    meet("end")
 
 
 if __name__ == "__main__":
