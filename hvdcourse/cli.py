@@ -121,9 +121,7 @@ def challenge(
     folder: Annotated[Path | None, typer.Option(help="Where artists_resnet.py is.")] = None,
     data: Annotated[str, typer.Option(help="painters, or a folder of images.")] = "painters",
     name: Annotated[str | None, typer.Option(help="Put the score on the leaderboard.")] = None,
-    leaderboard: Annotated[
-        Path | None, typer.Option(help="Its file; a class may share it.")
-    ] = None,
+    leaderboard: Annotated[Path | None, typer.Option(help="Its file; classes share it.")] = None,
     show: Annotated[bool, typer.Option("--show", help="Only show the leaderboard.")] = False,
     as_json: AsJson = False,
 ) -> None:

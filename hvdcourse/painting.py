@@ -10,6 +10,8 @@ from dataclasses import dataclass
 import numpy as np
 from PIL import Image, ImageDraw
 
+from hvdcourse.strokes import STROKES
+
 PIXELS = 64
 # Strokes are drawn larger and then made smaller, which smooths their edges.
 LARGE = 2 * PIXELS
@@ -19,7 +21,7 @@ Map = Callable[[np.ndarray, np.ndarray], np.ndarray]
 
 @dataclass(frozen=True)
 class Style:
-    """How a painter paints. The names are keys of the tables in this module.
+    """How a painter paints. The names are keys of the tables here and in ``strokes``.
 
     Args:
         compositions: where it is light and dark; one of them is drawn by lot for each picture.
@@ -226,60 +228,6 @@ def draw_strokes(
     ):
         draw(canvas, points, thick, degrees, tuple(colour))
 
-
-# The outlines of strokes: coordinates x, y, x, y, … of shape (strokes, coordinates).
-
-
-def ends(
-    x: np.ndarray, y: np.ndarray, turn: np.ndarray, length: np.ndarray, width: np.ndarray
-) -> np.ndarray:
-    """Return both ends of straight strokes."""
-    dx, dy = length / 2 * np.cos(turn), length / 2 * np.sin(turn)
-    return np.stack([x - dx, y - dy, x + dx, y + dy], 1)
-
-
-def boxes(
-    x: np.ndarray, y: np.ndarray, turn: np.ndarray, length: np.ndarray, width: np.ndarray
-) -> np.ndarray:
-    """Return the squares that circles of these lengths fill."""
-    return np.stack([x - length / 2, y - length / 2, x + length / 2, y + length / 2], 1)
-
-
-def rectangles(
-    x: np.ndarray, y: np.ndarray, turn: np.ndarray, length: np.ndarray, width: np.ndarray
-) -> np.ndarray:
-    """Return the corners of rectangles."""
-    ax, ay = length / 2 * np.cos(turn), length / 2 * np.sin(turn)
-    bx, by = -width / 2 * np.sin(turn), width / 2 * np.cos(turn)
-    signs = ((1, 1), (1, -1), (-1, -1), (-1, 1))
-    return np.stack([c for a, b in signs for c in (x + a * ax + b * bx, y + a * ay + b * by)], 1)
-
-
-def triangles(
-    x: np.ndarray, y: np.ndarray, turn: np.ndarray, length: np.ndarray, width: np.ndarray
-) -> np.ndarray:
-    """Return the corners of triangles that point along the field."""
-    ax, ay = length / 2 * np.cos(turn), length / 2 * np.sin(turn)
-    bx, by = -width / 2 * np.sin(turn), width / 2 * np.cos(turn)
-    signs = ((1, 0), (-1, 1), (-1, -1))
-    return np.stack([c for a, b in signs for c in (x + a * ax + b * bx, y + a * ay + b * by)], 1)
-
-
-Outline = Callable[..., np.ndarray]
-Draw = Callable[[ImageDraw.ImageDraw, list[float], int, float, tuple[int, ...]], None]
-
-STROKES: dict[str, tuple[Outline, Draw]] = {
-    "dash": (ends, lambda canvas, at, width, _, colour: canvas.line(at, colour, width)),
-    # A third of a circle.
-    "arc": (
-        boxes,
-        lambda canvas, at, width, turn, colour: canvas.arc(at, turn, turn + 130, colour, width),
-    ),
-    "dot": (boxes, lambda canvas, at, width, _, colour: canvas.ellipse(at, colour)),
-    "ring": (boxes, lambda canvas, at, width, _, colour: canvas.ellipse(at, None, colour, width)),
-    "block": (rectangles, lambda canvas, at, width, _, colour: canvas.polygon(at, colour)),
-    "wedge": (triangles, lambda canvas, at, width, _, colour: canvas.polygon(at, colour)),
-}
 
 # Textures: what the colours are multiplied by, about 1, of shape (PIXELS, PIXELS).
 
