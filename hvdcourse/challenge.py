@@ -72,7 +72,8 @@ def challenge(
         judge = Judge(script, images, Path(scratch), say)
         judge.run_small()
         judge.run_large()
-    parts = [score_of(part, judge.evidence) for part in PARTS]
+        # Here, while the files are there that the program has written.
+        parts = [score_of(part, judge.evidence) for part in PARTS]
     return Score(str(script), parts, time.monotonic() - started)
 
 

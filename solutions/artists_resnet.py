@@ -122,10 +122,9 @@ def make_optimizer(arguments, steps):
 
 
 def class_weights(labels, painters):
-    """Return a weight for each painter that makes up, in part, for having few pictures."""
+    """Return a weight for each painter, so that together each one's pictures weigh the same."""
     counts = np.bincount(labels, minlength=painters).clip(1)
-    weights = np.sqrt(len(labels) / (painters * counts))
-    return dict(enumerate(weights / weights[labels].mean()))
+    return dict(enumerate(len(labels) / (painters * counts)))
 
 
 class AverageStatistics(tf.keras.callbacks.Callback):
