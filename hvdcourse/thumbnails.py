@@ -8,7 +8,7 @@ from hvdcourse.fingerprints import directions
 
 CELLS, NUMBERS = 8, 16
 # Two images are about sqrt(2) apart; decoders and 8 bits make differences of a hundredth.
-SAME = 0.25
+SAME = 0.1
 
 
 def thumbnails(samples: np.ndarray) -> np.ndarray:
