@@ -124,7 +124,7 @@ def make_optimizer(arguments, steps):
 def class_weights(labels, painters):
     """Return a weight for each painter that makes up, in part, for having few pictures."""
     counts = np.bincount(labels, minlength=painters).clip(1)
-    # With the full ratio in place of its root, the common painters lose more than the rare ones win.
+    # The root: with the full ratio the common painters lost more than the rare ones won.
     weights = np.sqrt(len(labels) / (painters * counts))
     return dict(enumerate(weights / weights[labels].mean()))
 
