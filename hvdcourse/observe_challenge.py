@@ -12,6 +12,7 @@ import tensorflow as tf
 
 from hvdcourse.environment import KILL_VARIABLE
 from hvdcourse.fingerprints import fingerprints
+from hvdcourse.observe import number_of_bytes
 from hvdcourse.observe_training import TrainingObserver, dense
 from hvdcourse.run_folder import RunFolder
 from hvdcourse.thumbnails import thumbnails
@@ -21,7 +22,8 @@ class ChallengeObserver(TrainingObserver):
     """Takes notes of one rank: those of ``TrainingObserver``, but others of its samples.
 
     - ``batch``: when a training step began, how many images it has, and their thumbnails;
-    - ``step``: when an optimizer was given gradients;
+    - ``step``: when an optimizer was given gradients; ``bytes``: how large they are, noted where
+      TensorFlow builds the step;
     - ``answers``: the thumbnails of evaluated images, and the class that the model gives them;
     - ``end``: the weights at the end.
 
@@ -47,6 +49,7 @@ class ChallengeObserver(TrainingObserver):
         @functools.wraps(apply_gradients)
         def call(optimizer: Any, grads_and_vars: Any, *arguments: Any, **options: Any) -> Any:
             pairs = [(one, variable) for one, variable in grads_and_vars if one is not None]
+            self.note("bytes", number_of_bytes([dense(one) for one, _ in pairs]))
             # What it is handed is there only once the step has computed it.
             self.when_run(self.note_step, [tf.reshape(dense(one), [-1])[0] for one, _ in pairs[:1]])
             return inner(optimizer, pairs, *arguments, **options)

@@ -6,6 +6,7 @@ Each wrong program is run once, in those of the judge's runs that its mistake sh
 import json
 import subprocess
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -14,7 +15,7 @@ from watching import watched
 
 from hvdcourse import leaderboard
 from hvdcourse.challenge import UNTOUCHED, Judge, challenge, score_of, some_of_each
-from hvdcourse.checks.artists_resnet import PARTS, Gallery, images_per_second, part_of
+from hvdcourse.checks.artists_resnet import PARTS, Evidence, Gallery, images_per_second, part_of
 from hvdcourse.evidence import ObservedRun
 from hvdcourse.image_folder import find_images, read_images
 from hvdcourse.launch import BadInput
@@ -171,6 +172,54 @@ def test_images_that_are_seen_twice_do_not_count_for_the_throughput():
     gallery = Gallery((), 40, None, np.empty(0), np.empty(0))
     assert images_per_second(timed_run(0.5, 2, [10, 10]), gallery) == pytest.approx(40)
     assert images_per_second(timed_run(0.5, 2, [10, 10, 10, 10]), gallery) == pytest.approx(20)
+
+
+PIXELS = np.random.default_rng(0).integers(0, 256, (6, 16, 16, 3))
+LARGE = Gallery(("ann", "ben"), 256, None, all_views(PIXELS), np.array([0, 0, 0, 0, 1, 1]))
+
+
+def large_run(steps: int = 2, sent: int = 400, answers: tuple[int, ...] = (0, 0, 0, 0, 1, 0)):
+    """Return evidence of a large run of two epochs, with a gradient of 400 bytes."""
+    evidence = [{"note": "bytes", "value": 400}, {"collective": "allreduce", "bytes": sent}]
+    evidence += [{"note": "step", "value": number} for number in range(steps)]
+    seen = {"images": thumbnails(PIXELS).tolist(), "classes": answers}
+    evidence.append({"note": "answers", "value": seen})
+    result = RunResult("", 1, "gloo", "ended", 1, 1, [RankResult(0, 0, evidence=evidence)], [])
+    return Evidence({"large": ObservedRun(result, {"epochs": 2})}, {"large": LARGE})
+
+
+def accuracy_of(evidence: Evidence) -> PartScore:
+    return score_of(next(part for part in PARTS if part.name == "accuracy"), evidence)
+
+
+def test_the_accuracy_is_the_mean_over_the_painters():
+    score = accuracy_of(large_run())
+    assert score.points == pytest.approx(20 * (0.75 - 0.5) / 0.4)
+    assert "mean of the painters 0.750; of all test images 0.833 are right" in score.words
+
+
+def test_what_was_not_evaluated_is_not_right():
+    evidence = large_run()
+    others = np.random.default_rng(1).integers(0, 256, PIXELS.shape)
+    evidence.galleries["large"] = replace(LARGE, test_views=all_views(others))
+    assert accuracy_of(evidence).points == 0
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [({"steps": 3}, "at most 2 steps in 2 epochs"), ({"sent": 16}, "average their gradients")],
+)
+def test_a_small_batch_or_ranks_by_themselves_have_no_points_for_accuracy(wrong, said):
+    score = accuracy_of(large_run(**wrong))
+    assert score.points == 0
+    assert said in score.words
+
+
+def test_no_evidence_has_no_points():
+    for part in PARTS:
+        score = score_of(part, Evidence(failures={"four": "on 4 ranks: it crashed"}))
+        assert score.points == 0
+        assert "ends as it must" in score.words
 
 
 def test_a_measure_is_worth_its_share_of_the_points():
