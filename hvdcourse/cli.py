@@ -15,10 +15,10 @@ from hvdcourse.checking import check as check_exercise
 from hvdcourse.cluster_cli import app as cluster_app
 from hvdcourse.cluster_record import ClusterError
 from hvdcourse.doctor import examine
-from hvdcourse.exercises import EXERCISES, find_exercise
+from hvdcourse.exercises import CHALLENGE, EXERCISES, find_exercise
 from hvdcourse.launch import BadInput
 from hvdcourse.launch import run as run_script
-from hvdcourse.learner_files import reset as reset_exercise
+from hvdcourse.learner_files import reset as reset_script
 from hvdcourse.learner_files import solution_of_step
 from hvdcourse.progress import all_progress, progress_table
 from hvdcourse.result import RunFailed
@@ -121,6 +121,25 @@ def check(
 
 
 @app.command()
+def challenge(
+    folder: Annotated[Path | None, typer.Option(help="Where artists_resnet.py is.")] = None,
+    data: Annotated[str, typer.Option(help="painters, or a folder of images.")] = "painters",
+    name: Annotated[str | None, typer.Option(help="Put the score on the leaderboard.")] = None,
+    leaderboard: Annotated[Path | None, typer.Option(help="Its file; classes share it.")] = None,
+    show: Annotated[bool, typer.Option("--show", help="Only show the leaderboard.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Judge artists_resnet.py: about 90 s on 2 cores. Exit status 0: no part is without points."""
+    from hvdcourse.challenge_command import judge_and_show, show_leaderboard
+
+    if show:
+        show_leaderboard(console(), leaderboard, as_json)
+        return
+    score = judge_and_show(console(), folder, data, name, leaderboard, as_json)
+    raise typer.Exit(1 if score.missed else 0)
+
+
+@app.command()
 def hint(name: Name, step: Annotated[str, typer.Argument(help="The step's number.")]) -> None:
     """Give a hint for one step."""
     found = find_exercise(name).step(step)
@@ -138,9 +157,10 @@ def solution(name: Name, step: Annotated[str, typer.Argument(help="The step's nu
 @app.command()
 def reset(name: Name) -> None:
     """Put an exercise's script back as it came; your own is copied first."""
-    exercise = find_exercise(name)
-    copy = reset_exercise(exercise)
-    print(f"source_code/{exercise.name}.py is as it came.")
+    script = name.removesuffix(".py")
+    script = script if script == CHALLENGE else find_exercise(name).name
+    copy = reset_script(script)
+    print(f"source_code/{script}.py is as it came.")
     if copy is not None:
         print(f"Your version: {copy}")
 

@@ -1,6 +1,7 @@
 """Runs the course's notebooks, solved and headless: ``python -m hvdcourse.course``."""
 
 import argparse
+import re
 import shutil
 import sys
 import time
@@ -37,6 +38,8 @@ class LocalKernelManager(AsyncKernelManager):
 PROJECT = Path(__file__).resolve().parent.parent
 NOTEBOOKS = PROJECT / "notebooks"
 CELL_SECONDS = 600
+# Horovod's messages name the file of its own source, as it was called where it was compiled.
+_SOURCES_OF_A_LIBRARY = re.compile(r"(?:/[\w.+-]+)+/src/(?=horovod/|third_party/)")
 MATHJAX_URL = "mathjax/MathJax.js?config=TeX-AMS-MML_HTMLorMML-full,Safe"
 # Cells in which learners look at their own work are stored without the solution's verdict.
 EXERCISE_TAG = "exercise"
@@ -108,6 +111,14 @@ def write_html(executed: nbformat.NotebookNode, target: Path) -> None:
     target.write_text(html)
 
 
+def portable(output: nbformat.NotebookNode) -> nbformat.NotebookNode:
+    """Return an output without the names of this machine's folders, which mean nothing elsewhere."""
+    if output.output_type == "stream":
+        text = output.text.replace(str(PROJECT), "/course")
+        output.text = _SOURCES_OF_A_LIBRARY.sub("", text)
+    return output
+
+
 def store_outputs(notebook: Path, executed: nbformat.NotebookNode) -> None:
     """Put the outputs of a solved run into the notebook itself, which is otherwise unchanged.
 
@@ -118,7 +129,7 @@ def store_outputs(notebook: Path, executed: nbformat.NotebookNode) -> None:
     code_cells = (cell for cell in original.cells if cell.cell_type == "code")
     for count, cell in enumerate(code_cells, start=1):
         is_learners = EXERCISE_TAG in cell.metadata.get("tags", [])
-        cell.outputs = [] if is_learners else ran[cell.id].outputs
+        cell.outputs = [] if is_learners else [portable(one) for one in ran[cell.id].outputs]
         cell.execution_count = None if is_learners else count
         for output in cell.outputs:
             if output.output_type == "execute_result":

@@ -1,16 +1,18 @@
 """The data sets of the course: ``load("digits")``, a published one, or a folder of images."""
 
 import difflib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
 
 from hvdcourse.image_folder import BadDataSet, find_images, read_images
+from hvdcourse.painters import SOURCE as PAINTERS_SOURCE
+from hvdcourse.painters import image_folder
 from hvdcourse.published import PUBLISHED
 
-NAMES = ("digits", *PUBLISHED)
+NAMES = ("digits", "painters", *PUBLISHED)
 DIGITS_TEST_IMAGES = 360
 
 
@@ -42,6 +44,7 @@ def load(
     name            train and test   pixels  channels    download
     ==============  ===============  ======  ==========  ========
     digits          1,437 and 360    8x8     1           none
+    painters        3,181 and 790    64x64   3           none
     mnist           60,000, 10,000   28x28   1           11 MB
     fashion_mnist   60,000, 10,000   28x28   1           31 MB
     cifar10         50,000, 10,000   32x32   3           170 MB
@@ -49,7 +52,8 @@ def load(
     a folder        its own          its own 3           none
     ==============  ===============  ======  ==========  ========
 
-    A file is fetched once per machine: see ``hvdcourse.download``. A folder holds
+    A file is fetched once per machine: see ``hvdcourse.download``. The painters' pictures are
+    drawn once per machine: see ``hvdcourse.painters``. A folder holds
     ``train/<class>/*.jpg`` and ``test/<class>/*.jpg``, or ``.png``: see ``hvdcourse.image_folder``.
 
     Args:
@@ -74,6 +78,8 @@ def load(
     if data in PUBLISHED:
         published = PUBLISHED[data]
         found = DataSet(*published.arrays(), published.classes, published.source)
+    elif data == "painters":
+        found = replace(load_image_folder(image_folder()), source=PAINTERS_SOURCE)
     else:
         found = load_image_folder(data, image_size)
     return _as_dtype(found, dtype)

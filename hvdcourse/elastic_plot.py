@@ -42,9 +42,8 @@ def plot_elastic(result: RunResult) -> Figure:
 
 def mark_events(axes: plt.Axes, told: list[tuple[str, dict]], start: float, named: bool) -> None:
     """Draw a line where a worker was killed or a host was added."""
-    for name, value in told:
-        if name not in ("killed", "added"):
-            continue
+    events = [(name, value) for name, value in told if name in ("killed", "added")]
+    for number, (name, value) in enumerate(events):
         moment = value["time"] - start
         axes.axvline(moment, color="#3B4252", linestyle=":", linewidth=1)
         if named:
@@ -53,7 +52,7 @@ def mark_events(axes: plt.Axes, told: list[tuple[str, dict]], start: float, name
                 text,
                 (moment, 1),
                 xycoords=("data", "axes fraction"),
-                xytext=(3, -3),
+                xytext=(3, -14 * number - 3),  # side by side they would overlap
                 textcoords="offset points",
                 va="top",
                 fontsize=9,

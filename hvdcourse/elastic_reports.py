@@ -13,6 +13,8 @@ from hvdcourse.fingerprints import fingerprints
 from hvdcourse.reports import plain
 from hvdcourse.run_folder import RunFolder
 
+PRINT_EVERY = 5
+
 
 def report_epoch(
     epoch: int,
@@ -26,7 +28,7 @@ def report_epoch(
     accuracy: float,
     variables: Iterable[np.ndarray],
 ) -> None:
-    """Tell how an epoch went on this worker; rank 0 also prints it.
+    """Tell how an epoch went on this worker; rank 0 also prints every fifth.
 
     Args:
         epoch: which one has ended, counted from 1.
@@ -39,7 +41,7 @@ def report_epoch(
         accuracy: on the test images, between 0 and 1.
         variables: the weights, and the optimizer's state, which all workers should share.
     """
-    if rank == 0:
+    if rank == 0 and (epoch in (1, epochs) or epoch % PRINT_EVERY == 0):
         print(
             f"epoch {epoch}/{epochs} workers {size} loss {loss:.3f} test accuracy {accuracy:.3f}",
             flush=True,

@@ -4,10 +4,13 @@ import os
 import sys
 from pathlib import Path
 
-# Tells a rank what to record: its communication ("horovod", "mpi4py"), or its "training".
+# Tells a rank what to record: its communication ("horovod", "mpi4py"), its "training", or what the
+# challenge asks for ("challenge", "timed challenge").
 OBSERVE_VARIABLE = "HVDCOURSE_OBSERVE"
 # "EPOCH:FROM:TO": copy the rank's folder in FROM to TO when this epoch, counted from 0, begins.
 KEEP_VARIABLE = "HVDCOURSE_KEEP_FILES_AT"
+# A rank of an observed challenge kills itself after this many training images of its own.
+KILL_VARIABLE = "HVDCOURSE_KILL_AFTER_IMAGES"
 # An option of Linux's prctl: the signal that a process gets when its parent ends.
 PR_SET_PDEATHSIG = 1
 

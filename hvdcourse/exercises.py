@@ -23,6 +23,8 @@ from hvdcourse.trial import Trial
 PROJECT = Path(__file__).resolve().parent.parent
 SOURCE_CODE = PROJECT / "source_code"
 SOLUTIONS = PROJECT / "solutions"
+# The script of lesson 7: no exercise with steps, and judged by ``hvdcourse challenge``.
+CHALLENGE = "artists_resnet"
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,9 @@ A solution is an ordinary Python file that runs as it is. A block of it belongs 
 The comment that opens the block says what must be true. Lines that start with ``#:`` hold the code
 that stands there before the step is done (a bare ``#:`` where there is none). The rest, up to the
 end, is the solution. A step may have several blocks.
+
+A solution that is written anew, and so has no steps, lies beside the file that learners start from:
+``NAME_before.py``, which is copied to ``source_code/NAME.py``.
 """
 
 import re
@@ -19,6 +22,7 @@ from pathlib import Path
 from textwrap import wrap
 
 WIDTH = 100
+_BEFORE_ENDING = "_before.py"
 
 _BEGIN = re.compile(r"^\s*# Step (?P<step>\d+): (?P<text>.+)$")
 _END = re.compile(r"^\s*# End of step (?P<step>\d+)\.$")
@@ -102,9 +106,18 @@ def steps_of(parts: list[str | Block]) -> list[int]:
 
 
 def generated_files(solution: Path, source_code: Path) -> dict[Path, str]:
-    """Return every file that is made from one solution, with its text."""
+    """Return every file that is made from one solution, with its text.
+
+    Raises:
+        BadMarkers: its marks are wrong, or it has steps although it lies beside a ``_before`` file.
+    """
+    before = solution.with_name(f"{solution.stem}{_BEFORE_ENDING}")
     parts = parse(solution.read_text(), solution.name)
     steps = steps_of(parts)
+    if before.exists():
+        if steps:
+            raise BadMarkers(f"{solution.name} has steps, and {before.name} too: keep one of them")
+        return {source_code / solution.name: before.read_text()}
     files = {source_code / solution.name: render(parts, set())}
     for step in steps:
         path = solution.with_name(f"{solution.stem}_after_step_{step:02d}.py")
@@ -114,7 +127,11 @@ def generated_files(solution: Path, source_code: Path) -> dict[Path, str]:
 
 def solutions_in(folder: Path) -> list[Path]:
     """Return the solutions that are edited by hand."""
-    return sorted(path for path in folder.glob("*.py") if "_after_step_" not in path.name)
+    return sorted(
+        path
+        for path in folder.glob("*.py")
+        if "_after_step_" not in path.name and not path.name.endswith(_BEFORE_ENDING)
+    )
 
 
 def generate(solutions: Path, source_code: Path) -> list[Path]:

@@ -5,24 +5,24 @@ from datetime import datetime
 from pathlib import Path
 
 from hvdcourse.exercises import SOLUTIONS, SOURCE_CODE, Exercise
-from hvdcourse.generate import Block, parse, render
+from hvdcourse.generate import Block, generated_files, parse
 from hvdcourse.progress import state_folder
 
 
-def reset(exercise: Exercise) -> Path | None:
-    """Put an exercise's script back as it came, and return the dated copy of the learner's.
+def reset(name: str) -> Path | None:
+    """Put the script of this name back as it came, and return the dated copy of the learner's.
 
     Returns None where there was no script to copy.
 
     Raises:
         OSError: the copy or the script cannot be written; the script is then untouched.
     """
-    script = SOURCE_CODE / f"{exercise.name}.py"
-    fresh = render(solution_parts(exercise), set())
+    script = SOURCE_CODE / f"{name}.py"
+    fresh = generated_files(SOLUTIONS / f"{name}.py", SOURCE_CODE)[script]
     copy = None
     if script.exists():
         stamp = datetime.now().strftime("%Y-%m-%d_%H-%M-%S_%f")
-        copy = state_folder() / f"{exercise.name}_{stamp}.py"
+        copy = state_folder() / f"{name}_{stamp}.py"
         shutil.copy2(script, copy)
     temporary = script.with_suffix(".partial")
     try:

@@ -37,13 +37,20 @@ def _nothing_to_finish() -> None:
 def observe(folder: RunFolder, rank: int, what: str) -> Callable[[], None]:
     """Start to record what this rank does, and return what is to be called when it is done.
 
-    ``what`` is ``"horovod"`` or ``"mpi4py"`` for what it communicates through, or ``"training"``.
+    ``what`` is ``"horovod"`` or ``"mpi4py"`` for what it communicates through, ``"training"``, or
+    for the challenge ``"challenge"`` or ``"timed challenge"``.
     """
     finish = _nothing_to_finish
     if what == "training":
         from hvdcourse.observe_training import TrainingObserver
 
         observer = TrainingObserver(folder, rank)
+        observer.start()
+        what, finish = "horovod", observer.finish
+    elif what in ("challenge", "timed challenge"):
+        from hvdcourse.observe_challenge import ChallengeObserver
+
+        observer = ChallengeObserver(folder, rank, timed=what.startswith("timed"))
         observer.start()
         what, finish = "horovod", observer.finish
 

@@ -196,7 +196,7 @@ from hvdcourse.exercises import SOURCE_CODE, find_exercise
 from hvdcourse.learner_files import reset
 for text in ("first", "second"):
     (SOURCE_CODE / "ring_allreduce.py").write_text(text)
-    reset(find_exercise("ring_allreduce"))
+    reset("ring_allreduce")
 """
     subprocess.run([sys.executable, "-c", code], cwd=project, check=True)
     assert sorted(copy.read_text() for copy in state.glob("*.py")) == ["first", "second"]

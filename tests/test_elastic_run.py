@@ -96,7 +96,7 @@ from hvdcourse.elastic_run import run_elastic
 run_elastic({str(SOLUTION)!r}, 2, epochs=100000)
 """
     process = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
-    assert any("epoch 2/100000" in line for line in process.stdout)
+    assert any("epoch 5/100000" in line for line in process.stdout)
     process.send_signal(signal.SIGINT)
     process.stdout.close()
     assert process.wait(30) != 0

@@ -144,6 +144,21 @@ def test_only_what_has_changed_is_written(tmp_path):
     assert generate(solutions, source_code) == [source_code / "two.py"]
 
 
+def test_a_solution_written_anew_has_what_comes_before_it_in_a_file_of_its_own(tmp_path):
+    (tmp_path / "anew.py").write_text("x = 2\n")
+    (tmp_path / "anew_before.py").write_text("x = 1\n")
+    assert [path.name for path in solutions_in(tmp_path)] == ["anew.py"]
+    files = generated_files(tmp_path / "anew.py", tmp_path / "source")
+    assert files == {tmp_path / "source" / "anew.py": "x = 1\n"}
+
+
+def test_a_solution_with_steps_has_no_file_of_what_comes_before_it(tmp_path):
+    (tmp_path / "two.py").write_text(TWO_BLOCKS)
+    (tmp_path / "two_before.py").write_text("x = 1\n")
+    with pytest.raises(BadMarkers, match=r"two\.py has steps, and two_before\.py too"):
+        generated_files(tmp_path / "two.py", tmp_path / "source")
+
+
 @pytest.mark.parametrize("missing", [{"title": " "}, {"hint": ""}, {"check": None}])
 def test_a_step_without_title_hint_or_check_is_refused(missing):
     fields = {"number": 7, "title": "A title", "hint": "A hint", "check": print, **missing}

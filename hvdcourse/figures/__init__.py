@@ -3,7 +3,17 @@
 from collections.abc import Callable
 from pathlib import Path
 
-from hvdcourse.figures import baseline, collectives, parallelism, placement, places, ring
+from PIL import Image
+
+from hvdcourse.figures import (
+    baseline,
+    collectives,
+    painters,
+    parallelism,
+    placement,
+    places,
+    ring,
+)
 from hvdcourse.figures.drawing import Canvas
 
 IMAGES = Path(__file__).resolve().parents[2] / "images"
@@ -24,15 +34,21 @@ FIGURES: dict[str, Callable[[], Canvas]] = {
     "06_placement": placement.draw_placement,
 }
 
+PICTURES: dict[str, Callable[[], Image.Image]] = {"07_painters": painters.draw_painters}
+
 
 def write_figures(folder: Path = IMAGES) -> list[Path]:
-    """Draw every figure, write it as SVG into the folder, and return the files.
+    """Draw every figure, write it as SVG or PNG into the folder, and return the files.
 
-    The same versions of matplotlib and of this package give the same bytes.
+    The same versions of matplotlib, Pillow and this package give the same bytes.
     """
     folder.mkdir(parents=True, exist_ok=True)
     files = []
     for name, draw in FIGURES.items():
         files.append(folder / f"{name}.svg")
         draw().save(files[-1])
+    for name, draw_picture in PICTURES.items():
+        files.append(folder / f"{name}.png")
+        # Without a limit of colours the noise in the pictures would make the file twice as large.
+        draw_picture().quantize(256).save(files[-1], optimize=True)
     return files

@@ -1,0 +1,218 @@
+"""The challenge of lesson 7: run a program in every way that counts, and give it a score."""
+
+import shutil
+import tempfile
+import time
+from collections.abc import Callable, Collection
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from hvdcourse.checks.artists_resnet import (
+    KILLED_IN,
+    LARGER,
+    PARTS,
+    SINGLE_BATCH,
+    SMALL_EPOCHS,
+    Evidence,
+    Gallery,
+    Part,
+)
+from hvdcourse.command_line import arguments_from
+from hvdcourse.environment import KILL_VARIABLE, OBSERVE_VARIABLE
+from hvdcourse.evidence import ObservedRun, Unmet
+from hvdcourse.exercises import CHALLENGE, SOLUTIONS, SOURCE_CODE
+from hvdcourse.image_folder import BadDataSet, ImageFolder, find_images, read_images
+from hvdcourse.launch import BadInput, find_script, run
+from hvdcourse.painters import image_folder
+from hvdcourse.painting import PIXELS
+from hvdcourse.score import PartScore, Score
+from hvdcourse.thumbnails import all_views
+
+UNTOUCHED = SOLUTIONS / f"{CHALLENGE}_before.py"
+LARGE_EPOCHS, LARGE_RANKS = 14, 2
+# Of the small gallery: numbers that no number of ranks divides.
+SMALL_TRAIN, SMALL_TEST, BASELINE_TRAIN = 131, 55, 640
+# Where others compute too, ranks that wait for a core look as if they stood still.
+SMALL_SECONDS, LARGE_SECONDS, STANDSTILL_SECONDS = 150.0, 400.0, 40.0
+
+PATHS = ("data", "folder")
+# Without these parts the large run, the longest one, could not get any points.
+BEFORE_LARGE = ("runs", "shares", "gradients")
+NOT_YET = f"it is made as soon as these parts have their points: {', '.join(BEFORE_LARGE)}"
+SMALL_RUNS = ("alone", "killed", "resumed", "four")
+
+Say = Callable[[str], None]
+
+
+def challenge(
+    folder: str | Path | None = None,
+    *,
+    data: str | Path = "painters",
+    say: Say = lambda line: None,
+) -> Score:
+    """Run ``artists_resnet.py`` six times, and return its score: about 90 s on 2 quiet cores.
+
+    Args:
+        folder: where the program is; ``source_code/`` of the project without it.
+        data: ``"painters"``, or a folder of images, at least 131 to train and 55 to test.
+        say: is given a line before each run.
+
+    Raises:
+        BadInput: no such program or images, or a syntax error in the program.
+    """
+    started = time.monotonic()
+    script = find_script(f"{CHALLENGE}.py", SOURCE_CODE if folder is None else folder)
+    try:
+        images = find_images(image_folder(data))
+    except BadDataSet as error:
+        raise BadInput(str(error)) from None
+    if len(images.train_paths) < SMALL_TRAIN or len(images.test_paths) < SMALL_TEST:
+        raise BadInput(
+            f"{data}: {SMALL_TRAIN} images to train and {SMALL_TEST} to test are the least that "
+            f"can be judged; it has {len(images.train_paths)} and {len(images.test_paths)}"
+        )
+    with tempfile.TemporaryDirectory(prefix="hvdcourse-challenge-") as scratch:
+        judge = Judge(script, images, Path(scratch), say)
+        judge.run_small()
+        small = {part.name: score_of(part, judge.evidence).points for part in PARTS}
+        if all(small[name] for name in BEFORE_LARGE):
+            judge.run_large()
+        else:
+            judge.evidence.failures["large"] = NOT_YET
+        # Here, while the files are there that the program has written.
+        parts = [score_of(part, judge.evidence) for part in PARTS]
+    return Score(str(script), parts, time.monotonic() - started)
+
+
+def score_of(part: Part, evidence: Evidence) -> PartScore:
+    """Judge one part. Whatever is not shown by evidence has no points."""
+    try:
+        share, measured = part.judge(evidence)
+        return PartScore(
+            part.name, part.title, round(part.points * share, 1), part.points, measured
+        )
+    except Unmet as unmet:
+        why = "\n".join([f"expected: {unmet.expected}", *unmet.seen])
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+        why = f"the judge could not read what was reported: {type(error).__name__}: {error}"
+    return PartScore(part.name, part.title, 0.0, part.points, why)
+
+
+class Judge:
+    """Makes the runs that the parts of the score look at."""
+
+    def __init__(self, script: Path, images: ImageFolder, scratch: Path, say: Say):
+        self.script, self.images, self.scratch, self.say = script, images, scratch, say
+        self.evidence = Evidence()
+
+    def run_small(self, runs: Collection[str] = SMALL_RUNS, most_ranks: int = 4) -> None:
+        """Run the program on a small gallery: on 1 rank, on 2 with a kill, and on 4.
+
+        The project's tests leave some of these runs out, and take fewer ranks.
+        """
+        place, known = self.gallery("small", SMALL_TRAIN, SMALL_TEST)
+        arguments = {"data": place, "epochs": SMALL_EPOCHS, "batch_size": SINGLE_BATCH}
+        saving = {**arguments, "folder": self.scratch / "saved" / "{rank}"}
+        # In the middle of an epoch, and on every rank, as where a machine loses its power.
+        kill = str(int((KILLED_IN - 0.5) * SMALL_TRAIN / 2))
+        if "alone" in runs:
+            self.run("alone", known, 1, arguments)
+        if "killed" in runs:
+            self.run("killed", known, 2, saving, killed_after=kill)
+        if "resumed" in runs:
+            self.run("resumed", known, 2, saving)
+        if "four" in runs:
+            self.run("four", known, most_ranks, arguments)
+
+    def run_large(self) -> None:
+        """Run the untouched program for its speed, and this one on all images."""
+        place, known = self.gallery("baseline", BASELINE_TRAIN, SMALL_TEST)
+        arguments = {"data": place, "epochs": 2, "batch_size": SINGLE_BATCH}
+        self.run("baseline", known, 1, arguments, script=UNTOUCHED, observe="timed challenge")
+        folder = self.images.train_paths[0].parents[2]
+        arguments = {
+            "data": folder,
+            "epochs": LARGE_EPOCHS,
+            "batch_size": SINGLE_BATCH * LARGER // LARGE_RANKS,
+        }
+        self.run(
+            "large", self.known(None, self.images), LARGE_RANKS, arguments,
+            observe="timed challenge", timeout=LARGE_SECONDS,
+        )  # fmt: skip
+
+    def gallery(self, name: str, train: int, test: int) -> tuple[Path, Gallery]:
+        """Copy so many of the images, some of each painter, and return the folder."""
+        folder = self.scratch / name
+        parts = (
+            ("train", self.images.train_paths, self.images.train_labels, train),
+            ("test", self.images.test_paths, self.images.test_labels, test),
+        )
+        for part, paths, labels, count in parts:
+            for number in some_of_each(labels, count):
+                place = folder / part / self.images.classes[labels[number]]
+                place.mkdir(parents=True, exist_ok=True)
+                shutil.copy(paths[number], place)
+        found = find_images(folder)
+        return folder, self.known(found.train_paths, found)
+
+    def known(self, train_paths: tuple[Path, ...] | None, found: ImageFolder) -> Gallery:
+        """Return what is known of these images; of training images only where paths are given."""
+        return Gallery(
+            found.classes,
+            len(found.train_paths),
+            None if train_paths is None else views_of(train_paths),
+            views_of(found.test_paths),
+            found.test_labels,
+        )
+
+    def run(
+        self,
+        name: str,
+        gallery: Gallery,
+        np_: int,
+        arguments: dict[str, Any],
+        *,
+        script: Path | None = None,
+        observe: str = "challenge",
+        timeout: float = SMALL_SECONDS,
+        killed_after: str = "",
+    ) -> None:
+        """Make one run and keep it as evidence, or keep why it did not end as it must."""
+        self.say(f"run {name!r}: {np_} ranks, {gallery.count} images, {arguments['epochs']} epochs")
+        arguments = {key: str(value) if key in PATHS else value for key, value in arguments.items()}
+        result = run(
+            script or self.script,
+            np=np_,
+            timeout=timeout,
+            standstill=STANDSTILL_SECONDS,
+            environment={OBSERVE_VARIABLE: observe, KILL_VARIABLE: killed_after},
+            quiet=True,
+            must_succeed=False,
+            arguments=arguments_from(arguments),
+        )
+        self.evidence.galleries[name] = gallery
+        as_it_must = all(rank.status == -9 for rank in result.ranks) if killed_after else result.ok
+        if as_it_must:
+            self.evidence.runs[name] = ObservedRun(result, arguments)
+        elif result.ok:
+            self.evidence.failures[name] = "it ended before it had trained on enough images"
+        else:
+            self.evidence.failures[name] = f"on {np_} ranks: {result.explain()}"
+
+
+def views_of(paths: tuple[Path, ...]) -> np.ndarray:
+    """Return the thumbnails of image files: see ``all_views``."""
+    return all_views(read_images(paths, (PIXELS, PIXELS)))
+
+
+def some_of_each(labels: np.ndarray, count: int) -> np.ndarray:
+    """Return which images to take: as equally many of each painter as there are, by lot."""
+    rng = np.random.default_rng()
+    order = rng.permutation(len(labels))
+    turn = np.empty(len(labels), np.int64)
+    for label in np.unique(labels):
+        mine = order[labels[order] == label]
+        turn[mine] = np.arange(len(mine))
+    return order[np.argsort(turn[order], kind="stable")][:count]

@@ -1,0 +1,62 @@
+"""The shapes of a painter's strokes: their outlines, and how Pillow draws these.
+
+An outline is coordinates x, y, x, y, … in pixels, for many strokes at once of shape (strokes,
+coordinates); ``turn`` is in radians.
+"""
+
+from collections.abc import Callable
+
+import numpy as np
+from PIL import ImageDraw
+
+
+def ends(
+    x: np.ndarray, y: np.ndarray, turn: np.ndarray, length: np.ndarray, width: np.ndarray
+) -> np.ndarray:
+    """Return both ends of straight strokes."""
+    dx, dy = length / 2 * np.cos(turn), length / 2 * np.sin(turn)
+    return np.stack([x - dx, y - dy, x + dx, y + dy], 1)
+
+
+def boxes(
+    x: np.ndarray, y: np.ndarray, turn: np.ndarray, length: np.ndarray, width: np.ndarray
+) -> np.ndarray:
+    """Return the squares that circles of these lengths fill."""
+    return np.stack([x - length / 2, y - length / 2, x + length / 2, y + length / 2], 1)
+
+
+def rectangles(
+    x: np.ndarray, y: np.ndarray, turn: np.ndarray, length: np.ndarray, width: np.ndarray
+) -> np.ndarray:
+    """Return the corners of rectangles."""
+    ax, ay = length / 2 * np.cos(turn), length / 2 * np.sin(turn)
+    bx, by = -width / 2 * np.sin(turn), width / 2 * np.cos(turn)
+    signs = ((1, 1), (1, -1), (-1, -1), (-1, 1))
+    return np.stack([c for a, b in signs for c in (x + a * ax + b * bx, y + a * ay + b * by)], 1)
+
+
+def triangles(
+    x: np.ndarray, y: np.ndarray, turn: np.ndarray, length: np.ndarray, width: np.ndarray
+) -> np.ndarray:
+    """Return the corners of triangles that point along the field."""
+    ax, ay = length / 2 * np.cos(turn), length / 2 * np.sin(turn)
+    bx, by = -width / 2 * np.sin(turn), width / 2 * np.cos(turn)
+    signs = ((1, 0), (-1, 1), (-1, -1))
+    return np.stack([c for a, b in signs for c in (x + a * ax + b * bx, y + a * ay + b * by)], 1)
+
+
+Outline = Callable[..., np.ndarray]
+Draw = Callable[[ImageDraw.ImageDraw, list[float], int, float, tuple[int, ...]], None]
+
+STROKES: dict[str, tuple[Outline, Draw]] = {
+    "dash": (ends, lambda canvas, at, width, _, colour: canvas.line(at, colour, width)),
+    # A third of a circle.
+    "arc": (
+        boxes,
+        lambda canvas, at, width, turn, colour: canvas.arc(at, turn, turn + 130, colour, width),
+    ),
+    "dot": (boxes, lambda canvas, at, width, _, colour: canvas.ellipse(at, colour)),
+    "ring": (boxes, lambda canvas, at, width, _, colour: canvas.ellipse(at, None, colour, width)),
+    "block": (rectangles, lambda canvas, at, width, _, colour: canvas.polygon(at, colour)),
+    "wedge": (triangles, lambda canvas, at, width, _, colour: canvas.polygon(at, colour)),
+}

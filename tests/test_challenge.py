@@ -1,0 +1,336 @@
+"""The judge of the challenge: what gets points, what loses them, and that no evidence gets none.
+
+Each wrong program is run once, in those of the judge's runs that its mistake shows in.
+"""
+
+import json
+import subprocess
+import sys
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from verdicts import SOLUTIONS
+from watching import watched
+
+from hvdcourse import leaderboard
+from hvdcourse.challenge import UNTOUCHED, Judge, challenge, score_of, some_of_each
+from hvdcourse.checks.artists_resnet import PARTS, Evidence, Gallery, images_per_second, part_of
+from hvdcourse.evidence import ObservedRun
+from hvdcourse.image_folder import find_images, read_images
+from hvdcourse.launch import BadInput
+from hvdcourse.painters import draw_pictures
+from hvdcourse.result import RankResult, RunResult
+from hvdcourse.score import PartScore, Score
+from hvdcourse.thumbnails import all_views, recognised, thumbnails
+
+pytestmark = [pytest.mark.timeout(300), pytest.mark.usefixtures("unmeasured")]
+
+SOLUTION = SOLUTIONS / "artists_resnet.py"
+# The parts that the run on 4 ranks alone decides; here it is made on 2, which is quicker.
+BY_FOUR = {"gradients", "start", "evaluation", "one voice"}
+BY_A_KILL = {"one writer", "resume"}
+
+
+@pytest.fixture(scope="module")
+def images(tmp_path_factory):
+    """Return a small gallery to judge with: 159 pictures to train on, and 79 to test."""
+    folder = tmp_path_factory.mktemp("gallery")
+    draw_pictures(folder, 0.1)
+    return find_images(folder)
+
+
+def changed(*changes: tuple[str, str]) -> str:
+    """Return the solution with each first text, which stands there once, replaced."""
+    text = SOLUTION.read_text()
+    for old, new in changes:
+        assert text.count(old) == 1, old
+        text = text.replace(old, new)
+    return text
+
+
+def points_of(text: str, images, runs: tuple[str, ...]) -> dict[str, PartScore]:
+    """Judge a program's text by some of the runs, and return the scores by part."""
+    with watched() as temporary:
+        script = temporary / "artists_resnet.py"
+        script.write_text(text)
+        judge = Judge(script, images, temporary, lambda line: None)
+        judge.run_small(runs, most_ranks=2)
+        return {part.name: score_of(part, judge.evidence) for part in PARTS}
+
+
+def lost(scores: dict[str, PartScore], parts: set[str]) -> set[str]:
+    return {name for name in parts if scores[name].points == 0}
+
+
+WRONG = {
+    "no broadcast": (
+        {"start"},
+        ("four",),
+        [("    broadcast_variables(variables, root_rank=0)\n", "")],
+    ),
+    "no averaging": (
+        {"gradients", "start"},
+        ("four",),
+        [("hvd.DistributedOptimizer(tf.keras", "(tf.keras")],
+    ),
+    "everybody evaluates everything": (
+        {"evaluation"},
+        ("four",),
+        [(
+            '    """Return this rank\'s share of the test images, and its labels."""\n'
+            "    mine = shard(len(paths), hvd.rank(), hvd.size())",
+            "    mine = np.arange(len(paths))",
+        )],
+    ),
+    "everybody reports": (
+        {"one voice"},
+        ("four",),
+        [("for number, painter in enumerate(painters) if hvd.rank() == 0 else ():",
+          "for number, painter in enumerate(painters):")],
+    ),
+    "checkpoints by all": (
+        {"one writer"},
+        ("killed", "resumed"),
+        [("    if arguments.folder and first:", "    if arguments.folder:")],
+    ),
+    "no resume": (
+        {"resume"},
+        ("killed", "resumed"),
+        [("first_epoch = checkpoints.load_newest()", "pass")],
+    ),
+    "no sharding": (
+        {"shares"},
+        ("alone", "killed", "four"),
+        [("    mine = shard(len(paths), hvd.rank(), hvd.size())\n    lengths",
+          "    mine = np.arange(len(paths))\n    lengths"),
+         ("batches(len(paths), hvd.rank(), hvd.size(), arguments.batch_size)",
+          "batches(len(paths), 0, 1, arguments.batch_size)")],
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("mistake", WRONG)
+def test_a_mistake_loses_its_own_points_and_no_others(mistake, images):
+    wanted, runs, changes = WRONG[mistake]
+    scores = points_of(changed(*changes), images, runs)
+    judged = (BY_FOUR if "four" in runs else BY_A_KILL) | wanted
+    assert lost(scores, judged) == wanted, scores
+    assert all(scores[name].words for name in wanted)
+
+
+def test_the_solution_has_all_points_that_small_runs_give(images):
+    scores = points_of(SOLUTION.read_text(), images, ("alone", "killed", "resumed", "four"))
+    small = {"runs", "shares", *BY_FOUR, *BY_A_KILL}
+    assert lost(scores, small) == set(), scores
+    assert lost(scores, {"throughput", "accuracy"}) == {"throughput", "accuracy"}
+
+
+def test_the_untouched_program_runs_and_has_no_other_points(images):
+    scores = points_of(UNTOUCHED.read_text(), images, ("alone", "killed", "resumed", "four"))
+    assert scores["runs"].points == 5
+    assert lost(scores, {*BY_FOUR, *BY_A_KILL, "shares"}) == {*BY_FOUR, *BY_A_KILL, "shares"}
+
+
+@pytest.mark.parametrize("text", ["\n", "import os; os._exit(0)\n", "raise RuntimeError('no')\n"])
+def test_a_program_that_does_nothing_has_no_points_but_for_running(text, images):
+    scores = points_of(text, images, ("alone", "killed", "resumed", "four"))
+    assert sum(part.points for name, part in scores.items() if name != "runs") == 0
+    assert all(part.words for part in scores.values() if part.points == 0)
+
+
+def test_images_are_recognised_however_they_are_decoded_scaled_and_turned(images):
+    pixels = read_images(images.train_paths)
+    views = all_views(pixels)
+    noisy = pixels + np.random.default_rng(0).normal(0, 2, pixels.shape)
+    for seen in (noisy, pixels / 127.5 - 1, pixels[:, :, ::-1], np.rot90(pixels, axes=(1, 2))):
+        assert recognised(thumbnails(seen), views).tolist() == list(range(len(pixels)))
+    assert set(recognised(thumbnails(read_images(images.test_paths)), views)) == {-1}
+    assert recognised([], views).tolist() == []
+
+
+def test_some_of_each_painter_are_taken(images):
+    taken = images.train_labels[some_of_each(images.train_labels, 110)]
+    assert np.bincount(taken).tolist() == [10] * 11
+
+
+def timed_run(seconds: float, ranks: int, sizes: list[int]) -> ObservedRun:
+    """Return a run of two epochs in which each step takes so long."""
+    results = []
+    for rank in range(ranks):
+        evidence = []
+        for step, size in enumerate(sizes * 2):
+            batch = {"time": step * seconds, "size": size, "images": []}
+            evidence.append({"note": "batch", "value": batch})
+            evidence.append({"note": "step", "value": (step + 1) * seconds})
+        results.append(RankResult(rank, 0, evidence=evidence))
+    result = RunResult("", ranks, "gloo", "ended", 1, 1, results, [])
+    return ObservedRun(result, {"epochs": 2})
+
+
+def test_images_that_are_seen_twice_do_not_count_for_the_throughput():
+    gallery = Gallery((), 40, None, np.empty(0), np.empty(0))
+    assert images_per_second(timed_run(0.5, 2, [10, 10]), gallery) == pytest.approx(40)
+    assert images_per_second(timed_run(0.5, 2, [10, 10, 10, 10]), gallery) == pytest.approx(20)
+
+
+PIXELS = np.random.default_rng(0).integers(0, 256, (6, 16, 16, 3))
+LARGE = Gallery(("ann", "ben"), 256, None, all_views(PIXELS), np.array([0, 0, 0, 0, 1, 1]))
+
+
+def large_run(steps: int = 2, sent: int = 400, answers: tuple[int, ...] = (0, 0, 0, 0, 1, 0)):
+    """Return evidence of a large run of two epochs, with a gradient of 400 bytes."""
+    evidence = [{"note": "bytes", "value": 400}, {"collective": "allreduce", "bytes": sent}]
+    evidence += [{"note": "step", "value": number} for number in range(steps)]
+    seen = {"images": thumbnails(PIXELS).tolist(), "classes": answers}
+    evidence.append({"note": "answers", "value": seen})
+    result = RunResult("", 1, "gloo", "ended", 1, 1, [RankResult(0, 0, evidence=evidence)], [])
+    return Evidence({"large": ObservedRun(result, {"epochs": 2})}, {"large": LARGE})
+
+
+def accuracy_of(evidence: Evidence) -> PartScore:
+    return score_of(next(part for part in PARTS if part.name == "accuracy"), evidence)
+
+
+def test_the_accuracy_is_the_mean_over_the_painters():
+    score = accuracy_of(large_run())
+    assert score.points == pytest.approx(20 * (0.75 - 0.5) / 0.4)
+    assert "mean of the painters 0.750; of all test images 0.833 are right" in score.words
+
+
+def test_what_was_not_evaluated_is_not_right():
+    evidence = large_run()
+    others = np.random.default_rng(1).integers(0, 256, PIXELS.shape)
+    evidence.galleries["large"] = replace(LARGE, test_views=all_views(others))
+    assert accuracy_of(evidence).points == 0
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [({"steps": 3}, "at most 2 steps in 2 epochs"), ({"sent": 16}, "average their gradients")],
+)
+def test_a_small_batch_or_ranks_by_themselves_have_no_points_for_accuracy(wrong, said):
+    score = accuracy_of(large_run(**wrong))
+    assert score.points == 0
+    assert said in score.words
+
+
+def test_no_evidence_has_no_points():
+    for part in PARTS:
+        score = score_of(part, Evidence(failures={"four": "on 4 ranks: it crashed"}))
+        assert score.points == 0
+        assert "ends as it must" in score.words
+
+
+def test_a_measure_is_worth_its_share_of_the_points():
+    assert [part_of(one, (0.5, 0.9), "")[0] for one in (0.2, 0.7, 0.95)] == pytest.approx(
+        [0, 0.5, 1]
+    )
+
+
+def test_the_points_add_up_to_100():
+    assert sum(part.points for part in PARTS) == 100
+
+
+def a_score(points: float = 20) -> Score:
+    parts = [PartScore("accuracy", "It learns", points, 20, "mean 0.9"),
+             PartScore("resume", "It goes <on>", 0, 10, "expected: a checkpoint")]  # fmt: skip
+    return Score(str(UNTOUCHED), parts, 1.5)
+
+
+def test_a_score_is_shown_as_table_html_and_json():
+    score = a_score()
+    assert repr(score).splitlines()[-1] == "20 of 30 points (2 s)"
+    assert "&lt;on&gt;" in score._repr_html_()
+    assert "data-verdict='not met'" in score._repr_html_()
+    assert json.loads(json.dumps(score.to_dict()))["points"] == 20
+
+
+@pytest.mark.parametrize(
+    ("make", "said"),
+    [
+        (lambda folder: None, r"no script 'artists_resnet\.py'"),
+        (lambda folder: (folder / "artists_resnet.py").write_text("def"), r"line 1: "),
+    ],
+)
+def test_a_program_that_cannot_be_judged_is_named(make, said, tmp_path, images):
+    make(tmp_path)
+    with pytest.raises(BadInput, match=said):
+        challenge(tmp_path, data=tmp_path)
+
+
+def test_a_gallery_that_cannot_be_judged_is_named(tmp_path):
+    with pytest.raises(BadInput, match="is no folder"):
+        challenge(SOLUTIONS, data=tmp_path / "nowhere")
+    draw_pictures(tmp_path / "few", 0.01)
+    with pytest.raises(BadInput, match="131 images to train and 55 to test are the least"):
+        challenge(SOLUTIONS, data=tmp_path / "few")
+
+
+def test_the_leaderboard_keeps_each_names_best_score_the_highest_first(tmp_path):
+    board = tmp_path / "board.jsonl"
+    for name, points in (("Ann", 20), ("Ben", 15), ("Ann", 5), ("  Team   3 ", 18)):
+        leaderboard.add(a_score(points), name, board)
+    assert [(one["name"], one["points"]) for one in leaderboard.read(board)] == [
+        ("Ann", 20), ("Team 3", 18), ("Ben", 15)
+    ]  # fmt: skip
+    assert leaderboard.table(leaderboard.read(board)).row_count == 3
+
+
+def test_damaged_lines_of_a_leaderboard_count_as_none(tmp_path):
+    board = tmp_path / "board.jsonl"
+    board.write_bytes(b'{"name": "Ann"}\n[1]\n\xff\n{"name": "Ben", "poi')
+    leaderboard.add(a_score(), "Cleo", board)
+    assert [one["name"] for one in leaderboard.read(board)] == ["Cleo"]
+    assert leaderboard.read(tmp_path / "none.jsonl") == []
+
+
+def test_many_scores_at_once_are_all_kept(tmp_path):
+    code = """
+import sys
+from pathlib import Path
+from hvdcourse import leaderboard
+from hvdcourse.score import PartScore, Score
+for number in range(20):
+    parts = [PartScore("accuracy", "", number, 20, "")]
+    leaderboard.add(Score("x.py", parts, 1.0), f"{sys.argv[1]}-{number}", Path(sys.argv[2]))
+"""
+    board = tmp_path / "board.jsonl"
+    processes = [
+        subprocess.Popen([sys.executable, "-c", code, str(one), str(board)]) for one in range(4)
+    ]
+    assert [process.wait(60) for process in processes] == [0] * 4
+    assert len(leaderboard.read(board)) == 80
+    assert len(board.read_text().splitlines()) == 80
+
+
+@pytest.mark.parametrize("name", ["", "  ", "x" * 41, "a\x1b[31m"])
+def test_a_name_that_no_table_can_show_is_refused(name):
+    with pytest.raises(BadInput, match="a name has 1 to 40 printable characters"):
+        leaderboard.checked_name(name)
+
+
+def test_a_leaderboard_that_cannot_be_written_is_known_before_anything_is_run(hvdcourse, tmp_path):
+    wrong = str(tmp_path / "nowhere" / "board.jsonl")
+    done = hvdcourse("challenge", "--name", "Ann", "--leaderboard", wrong)
+    assert done.returncode == 1
+    assert done.stderr.startswith(f"error: {wrong}: there is no folder")
+    assert len(done.stderr.splitlines()) == 1
+
+
+def test_the_command_shows_the_leaderboard(hvdcourse, tmp_path):
+    leaderboard.add(a_score(), "Ann", tmp_path / "board.jsonl")
+    shown = hvdcourse("challenge", "--show", "--leaderboard", str(tmp_path / "board.jsonl"))
+    assert shown.returncode == 0
+    assert "Ann" in shown.stdout
+    asked = hvdcourse("challenge", "--show", "--json", "--leaderboard", str(tmp_path / "none"))
+    assert json.loads(asked.stdout) == []
+
+
+def test_reset_puts_the_program_back_as_it_came(hvdcourse, project, tmp_path):
+    script = project / "source_code" / "artists_resnet.py"
+    script.write_text("# mine\n")
+    done = hvdcourse("reset", "artists_resnet", HVDCOURSE_STATE=str(tmp_path / "state"))
+    assert done.returncode == 0, done.stderr
+    assert script.read_text() == UNTOUCHED.read_text()
+    assert [one.read_text() for one in (tmp_path / "state").glob("*.py")] == ["# mine\n"]
