@@ -112,7 +112,7 @@ def write_html(executed: nbformat.NotebookNode, target: Path) -> None:
 
 
 def portable(output: nbformat.NotebookNode) -> nbformat.NotebookNode:
-    """Return an output without the names of this machine's folders, which mean nothing elsewhere."""
+    """Return an output without this machine's folders, which mean nothing elsewhere."""
     if output.output_type == "stream":
         text = output.text.replace(str(PROJECT), "/course")
         output.text = _SOURCES_OF_A_LIBRARY.sub("", text)

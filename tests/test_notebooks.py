@@ -10,7 +10,14 @@ from pathlib import Path
 import nbformat
 import pytest
 
-from hvdcourse.course import NOTEBOOKS, NotebookFailed, run_solved, store_outputs, write_html
+from hvdcourse.course import (
+    NOTEBOOKS,
+    PROJECT,
+    NotebookFailed,
+    run_solved,
+    store_outputs,
+    write_html,
+)
 
 ALL = sorted(NOTEBOOKS.glob("*.ipynb"))
 KNOWN_TAGS = {"parameters", "exercise", "nbval-check-output", "nbval-skip"}
@@ -36,6 +43,8 @@ def test_outputs_are_stored_small_and_without_errors(notebook):
     outputs = [output for cell in cells_of(notebook) for output in cell.outputs]
     assert outputs
     assert not [output for output in outputs if output.output_type == "error"]
+    texts = [output.text for output in outputs if output.output_type == "stream"]
+    assert not [text for text in texts if str(PROJECT) in text or re.search(r"/(home|root)/", text)]
 
 
 @each_notebook
