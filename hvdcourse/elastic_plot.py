@@ -52,8 +52,7 @@ def mark_events(axes: plt.Axes, told: list[tuple[str, dict]], start: float, name
                 text,
                 (moment, 1),
                 xycoords=("data", "axes fraction"),
-                xytext=(3, -14 * number - 3),  # side by side they would overlap
+                xytext=(0, 13 * number + 2),  # side by side they would overlap
                 textcoords="offset points",
-                va="top",
                 fontsize=9,
             )
