@@ -8,8 +8,6 @@ artists_resnet_before.py.
 """
 
 import argparse
-import os
-import zipfile
 from pathlib import Path
 
 import horovod.tensorflow.keras as hvd
@@ -18,6 +16,7 @@ import tensorflow as tf
 from horovod.tensorflow import broadcast_variables
 
 from hvdcourse.callbacks import ReportMetrics
+from hvdcourse.checkpoints import load_newest, save
 from hvdcourse.image_folder import find_images
 from hvdcourse.painters import image_folder
 from hvdcourse.reports import keep
@@ -25,7 +24,6 @@ from hvdcourse.shards import batches, shard, steps_per_epoch
 
 # What the learning rate belongs to: the batch of the single process.
 SINGLE_BATCH = 16
-CHECKPOINTS_KEPT = 2
 
 
 def read_arguments():
@@ -145,35 +143,18 @@ class Checkpoints(tf.keras.callbacks.Callback):
         self.folder, self.variables = folder, variables
 
     def on_epoch_end(self, epoch, logs=None):
-        self.folder.mkdir(parents=True, exist_ok=True)
-        path = self.folder / f"epoch-{epoch + 1:03d}.npz"
-        part = path.with_suffix(".part")
-        with part.open("wb") as file:
-            np.savez(file, *[variable.numpy() for variable in self.variables])
-            file.flush()
-            os.fsync(file.fileno())
-        # A reader finds the old name or the whole new file, whenever the process is killed.
-        os.replace(part, path)
-        for old in self.saved()[:-CHECKPOINTS_KEPT]:
-            old.unlink()
-
-    def saved(self):
-        return sorted(self.folder.glob("epoch-*.npz"))
+        arrays = {str(number): one.numpy() for number, one in enumerate(self.variables)}
+        save(self.folder, epoch + 1, arrays)
 
     def load_newest(self):
-        """Load the newest checkpoint that can be read; return the epoch to go on with."""
-        for path in reversed(self.saved()):
-            try:
-                with np.load(path) as arrays:
-                    values = [arrays[name] for name in arrays.files]
-            except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
-                print(f"{path.name} is left out, it cannot be read: {error}", flush=True)
-                continue
-            for variable, value in zip(self.variables, values, strict=True):
-                variable.assign(value)
-            print(f"going on from {path.name}", flush=True)
-            return int(path.stem.partition("-")[2])
-        return 0
+        """Load the newest checkpoint that is whole; return the epoch to go on with."""
+        found = load_newest(self.folder)
+        if found is None:
+            return 0
+        for number, variable in enumerate(self.variables):
+            variable.assign(found.arrays[str(number)])
+        print(f"going on from {found.path.name}", flush=True)
+        return found.number
 
 
 def print_report(painters, labels, predicted):
