@@ -52,7 +52,7 @@ def challenge(
     data: str | Path = "painters",
     say: Say = lambda line: None,
 ) -> Score:
-    """Run ``artists_resnet.py`` six times, and return its score: about 90 s on 2 quiet cores.
+    """Run ``artists_resnet.py`` six times, and return its score: in about 2 minutes on 2 cores.
 
     Args:
         folder: where the program is; ``source_code/`` of the project without it.
