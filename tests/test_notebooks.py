@@ -14,6 +14,7 @@ from hvdcourse.course import (
     NOTEBOOKS,
     PROJECT,
     NotebookFailed,
+    portable,
     run_solved,
     store_outputs,
     write_html,
@@ -138,3 +139,13 @@ def test_storing_outputs_changes_nothing_else(tmp_path):
     assert [cell.source for cell in cells_of(notebook)] == before
     assert cells_of(notebook)[1].outputs[0].text == "../solutions\n"
     assert [cell.execution_count for cell in cells_of(notebook)] == [1, 2]
+
+
+def test_what_is_stored_names_no_folder_of_this_machine():
+    library = "/home/me/.cache/horovod/src/third_party/compatible17_gloo/gloo/transport/tcp/pair.cc"
+    text = f"$ mpirun --prefix {PROJECT}/.venv\n[{library}:589] Read error\n/tmp/kept.npz"
+    output = nbformat.v4.new_output("stream", text=text)
+    assert portable(output).text == (
+        "$ mpirun --prefix /course/.venv\n"
+        "[third_party/compatible17_gloo/gloo/transport/tcp/pair.cc:589] Read error\n/tmp/kept.npz"
+    )
