@@ -7,6 +7,7 @@ import sys
 import pytest
 from watching import started_processes, wait_for
 
+from hvdcourse.display import RunDisplay
 from hvdcourse.elastic_run import names_of_this_machine, run_elastic
 from hvdcourse.exercises import SOLUTIONS
 from hvdcourse.launch import BadInput
@@ -92,6 +93,7 @@ def test_a_discovery_script_that_fails_later_ends_the_job_or_lets_it_go_on(tmp_p
 
 def test_ctrl_c_leaves_nothing(tmp_path):
     code = f"""
+from hvdcourse.display import RunDisplay
 from hvdcourse.elastic_run import run_elastic
 run_elastic({str(SOLUTION)!r}, 2, epochs=100000)
 """
@@ -121,3 +123,10 @@ def test_what_cannot_be_run_is_refused(settings, message):
 def test_this_machine_has_names_for_two_hosts():
     names = names_of_this_machine()
     assert len(set(names)) == len(names) >= 2
+
+
+def test_a_workers_line_is_shown_behind_the_workers_number(capsys):
+    display = RunDisplay(None, quiet=False)
+    display.show({"event": "output", "rank": 0, "stream": "stdout", "line": "[3]<stdout>:here"})
+    display.show({"event": "output", "rank": 0, "stream": "stdout", "line": "from the launcher"})
+    assert capsys.readouterr().out == "[3] here\n[0] from the launcher\n"
