@@ -2,7 +2,6 @@
 
 import json
 import shlex
-import socket
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -18,15 +17,11 @@ DRIVER = Path(__file__).with_name("elastic_driver.py")
 def names_of_this_machine() -> list[str]:
     """Return names under which this machine finds itself, to stand for different hosts.
 
-    When a worker dies, Horovod gives up its whole host: here, each slot has a host of its own.
+    When a worker dies, Horovod gives up its whole host: here, each slot has a host of its own. The
+    machine's own name is not among them: where it means 127.0.1.1, as Debian has it, Horovod takes
+    it for another machine.
     """
-    names = ["localhost", "127.0.0.1"]
-    own = socket.gethostname()
-    try:
-        socket.getaddrinfo(own, None)
-    except OSError:
-        return names
-    return names if own in names else [*names, own]
+    return ["localhost", "127.0.0.1", "127.1"]
 
 
 def checked_plan(plan: Sequence[dict[str, Any]], hosts: Sequence[str]) -> list[dict[str, Any]]:
