@@ -14,6 +14,7 @@ from typing import Any
 
 from hvdcourse.cluster_commands import horovodrun_command, host_list, mpirun_command
 from hvdcourse.cluster_execute import CommandFailed, Completed, execute, undisturbed
+from hvdcourse.cluster_guard import guarded
 from hvdcourse.cluster_host import (
     end_processes,
     first_process,
@@ -265,10 +266,14 @@ def find_host(name: str) -> Host:
 def hosts(
     count: int = 2, slots: int | str | Sequence[int] = 2, bandwidth: str | None = None
 ) -> Iterator[list[Host]]:
-    """Make hosts for the block, as ``up`` does, and remove them however it ends."""
+    """Make hosts for the block, as ``up`` does, and remove them however it ends.
+
+    They are removed also where this process is killed.
+    """
     made = up(count, slots, bandwidth)
-    try:
-        yield made
-    finally:
-        with undisturbed():
-            down()
+    with guarded():
+        try:
+            yield made
+        finally:
+            with undisturbed():
+                down()

@@ -45,6 +45,12 @@ class Job:
             groups.setdefault((one["epoch"], one["size"]), []).append(one)
         return [group for (_, size), group in groups.items() if len(group) == size]
 
+    def changed(self) -> "Job":
+        """Return the job. Raises Unmet where no other number of workers ever ended an epoch."""
+        if len({len(group) for group in self.whole_epochs()}) < 2:
+            raise Unmet("after rank 1 was killed, the others end an epoch", told_of(self))
+        return self
+
 
 def is_disturbed(run: ObservedRun) -> bool:
     """Whether this run is the one in which a worker was killed."""
@@ -146,7 +152,7 @@ def check_rate(run: ObservedRun) -> None:
     """Step 4: the learning rate is that of one worker times the workers that there are."""
     if not is_disturbed(run):
         return
-    for one in Job(run).epochs:
+    for one in Job(run).changed().epochs:
         wanted = LEARNING_RATE * one["size"]
         if abs(one["learning_rate"] - wanted) > 1e-4 * wanted:
             raise Unmet(
@@ -160,7 +166,7 @@ def check_shares(run: ObservedRun) -> None:
     if not is_disturbed(run):
         return
     count = run.arguments["images"]
-    for group in Job(run).whole_epochs():
+    for group in Job(run).changed().whole_epochs():
         seen = sorted(image for one in group for image in one["images"])
         if seen != list(range(count)):
             raise Unmet(

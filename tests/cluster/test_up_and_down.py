@@ -4,6 +4,7 @@ import json
 import os
 import signal
 import subprocess
+import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 
@@ -176,6 +177,17 @@ def test_hosts_go_when_the_block_fails(nothing_changed):
     with pytest.raises(ZeroDivisionError):
         fail()
     assert cluster.status()["hosts"] == []
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+def test_hosts_go_when_the_process_that_made_them_is_killed(number, nothing_changed):
+    code = "from hvdcourse import cluster\nwith cluster.hosts(2): print('up', flush=True); input()"
+    pipe = subprocess.PIPE
+    process = subprocess.Popen([sys.executable, "-c", code], stdin=pipe, stdout=pipe)
+    assert process.stdout.readline() == b"up\n"
+    process.send_signal(number)
+    process.communicate(timeout=20)
+    assert wait_for(lambda: not FOLDER.exists())
 
 
 @pytest.mark.parametrize(
