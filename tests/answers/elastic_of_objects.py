@@ -1,4 +1,4 @@
-"""Right: the state is a list of TensorFlow variables, with the optimizer's among them."""
+"""Right: the state holds plain arrays, which the training copies in and out."""
 
 import argparse
 
@@ -44,6 +44,9 @@ def share_of(arguments, epoch, place):
 @hvd.elastic.run
 def train(state, model, optimizer, data, arguments, place):
     step = make_step(model, optimizer)
+    variables = [*model.variables, *optimizer.variables]
+    for variable, array in zip(variables, state.arrays, strict=True):
+        variable.assign(array)
     optimizer.learning_rate.assign(arguments.learning_rate * hvd.size())
     while state.epoch < arguments.epochs:
         share = share_of(arguments, state.epoch, place)
@@ -60,8 +63,9 @@ def train(state, model, optimizer, data, arguments, place):
             learning_rate=float(optimizer.learning_rate),
             loss=float(loss),
             accuracy=float(tf.reduce_mean(tf.cast(correct, tf.float32))),
-            variables=[one.numpy() for one in [*model.variables, *optimizer.variables]],
+            variables=[one.numpy() for one in variables],
         )
+        state.arrays = [one.numpy() for one in variables]
         state.commit()
 
 
@@ -74,8 +78,8 @@ def main():
     optimizer = tf.keras.optimizers.SGD(arguments.learning_rate, momentum=0.9)
     optimizer.build(model.trainable_variables)
     place = hvd.rank(), hvd.size()
-    variables = [*model.variables, *optimizer.variables]
-    state = hvd.elastic.TensorFlowState(variables, epoch=0)
+    arrays = [one.numpy() for one in [*model.variables, *optimizer.variables]]
+    state = hvd.elastic.ObjectState(hvd.broadcast_object, hvd.rank, epoch=0, arrays=arrays)
     train(state, model, optimizer, data, arguments, place)
 
 
