@@ -30,6 +30,7 @@ TERMINATE_SECONDS = 2.0
 # Horovod's background thread wakes every millisecond: a waiting rank used 0.12 of a core.
 IDLE_SHARE_OF_A_CORE = 0.25
 CPU_WINDOW_SECONDS = 2.0
+FREE_PERCENT = 10.0
 _WORKING = (psutil.STATUS_RUNNING, psutil.STATUS_DISK_SLEEP)
 
 
@@ -126,7 +127,9 @@ class Supervisor:
         if now - self.last_cpu_check >= CPU_WINDOW_SECONDS:
             used = sum(self.cpu_seconds(process) for process in self.descendants())
             share = (used - self.last_cpu_seconds) / (now - self.last_cpu_check)
-            if share > IDLE_SHARE_OF_A_CORE * self.job["np"]:
+            # Where no core is free, ranks that wait for one look as if they stood still.
+            starved = psutil.cpu_times_percent().idle < FREE_PERCENT
+            if starved or share > IDLE_SHARE_OF_A_CORE * self.job["np"]:
                 self.idle_since = now
             self.last_cpu_check, self.last_cpu_seconds = now, used
         return now - self.idle_since > self.job["standstill"]

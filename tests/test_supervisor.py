@@ -111,6 +111,19 @@ def test_a_rank_that_computes_or_prints_does_not_stand_still(script):
     assert run(path, 1, standstill=2, timeout=60).ok
 
 
+def test_ranks_that_get_no_core_do_not_stand_still(script):
+    path = script("import time; time.sleep(6); print('at last')")
+    spin = [sys.executable, "-c", "while True: pass"]
+    others = [subprocess.Popen(spin) for _ in range(2 * os.cpu_count())]
+    try:
+        result = run(path, 2, standstill=2, timeout=60, must_succeed=False)
+    finally:
+        for other in others:
+            other.kill()
+            other.wait()
+    assert result.ok
+
+
 @every_start
 def test_a_stopped_rank_is_gone_after_the_time_limit(backend, ending, script):
     path = script(
