@@ -1,0 +1,87 @@
+"""Scores and the leaderboard: how they are shown, kept and shared."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from hvdcourse import leaderboard
+from hvdcourse.launch import BadInput
+from hvdcourse.score import PartScore, Score
+
+pytestmark = pytest.mark.timeout(120)
+
+
+def a_score(points: float = 20) -> Score:
+    parts = [PartScore("accuracy", "It learns", points, 20, "mean 0.9"),
+             PartScore("resume", "It goes <on>", 0, 10, "expected: a checkpoint")]  # fmt: skip
+    return Score("artists_resnet.py", parts, 1.5)
+
+
+def test_a_score_is_shown_as_table_html_and_json():
+    score = a_score()
+    assert repr(score).splitlines()[-1] == "20 of 30 points (2 s)"
+    assert "&lt;on&gt;" in score._repr_html_()
+    assert "data-verdict='not met'" in score._repr_html_()
+    assert json.loads(json.dumps(score.to_dict()))["points"] == 20
+
+
+def test_the_leaderboard_keeps_each_names_best_score_the_highest_first(tmp_path):
+    board = tmp_path / "board.jsonl"
+    for name, points in (("Ann", 20), ("Ben", 15), ("Ann", 5), ("  Team   3 ", 18)):
+        leaderboard.add(a_score(points), name, board)
+    assert [(one["name"], one["points"]) for one in leaderboard.read(board)] == [
+        ("Ann", 20), ("Team 3", 18), ("Ben", 15)
+    ]  # fmt: skip
+    assert leaderboard.table(leaderboard.read(board)).row_count == 3
+
+
+def test_damaged_lines_of_a_leaderboard_count_as_none(tmp_path):
+    board = tmp_path / "board.jsonl"
+    board.write_bytes(b'{"name": "Ann"}\n[1]\n\xff\n{"name": "Ben", "poi')
+    leaderboard.add(a_score(), "Cleo", board)
+    assert [one["name"] for one in leaderboard.read(board)] == ["Cleo"]
+    assert leaderboard.read(tmp_path / "none.jsonl") == []
+
+
+def test_many_scores_at_once_are_all_kept(tmp_path):
+    code = """
+import sys
+from pathlib import Path
+from hvdcourse import leaderboard
+from hvdcourse.score import PartScore, Score
+for number in range(20):
+    parts = [PartScore("accuracy", "", number, 20, "")]
+    leaderboard.add(Score("x.py", parts, 1.0), f"{sys.argv[1]}-{number}", Path(sys.argv[2]))
+"""
+    board = tmp_path / "board.jsonl"
+    processes = [
+        subprocess.Popen([sys.executable, "-c", code, str(one), str(board)]) for one in range(4)
+    ]
+    assert [process.wait(60) for process in processes] == [0] * 4
+    assert len(leaderboard.read(board)) == 80
+    assert len(board.read_text().splitlines()) == 80
+
+
+@pytest.mark.parametrize("name", ["", "  ", "x" * 41, "a\x1b[31m"])
+def test_a_name_that_no_table_can_show_is_refused(name):
+    with pytest.raises(BadInput, match="a name has 1 to 40 printable characters"):
+        leaderboard.checked_name(name)
+
+
+def test_a_leaderboard_that_cannot_be_written_is_known_before_anything_is_run(hvdcourse, tmp_path):
+    wrong = str(tmp_path / "nowhere" / "board.jsonl")
+    done = hvdcourse("challenge", "--name", "Ann", "--leaderboard", wrong)
+    assert done.returncode == 1
+    assert done.stderr.startswith(f"error: {wrong}: there is no folder")
+    assert len(done.stderr.splitlines()) == 1
+
+
+def test_the_command_shows_the_leaderboard(hvdcourse, tmp_path):
+    leaderboard.add(a_score(), "Ann", tmp_path / "board.jsonl")
+    shown = hvdcourse("challenge", "--show", "--leaderboard", str(tmp_path / "board.jsonl"))
+    assert shown.returncode == 0
+    assert "Ann" in shown.stdout
+    asked = hvdcourse("challenge", "--show", "--json", "--leaderboard", str(tmp_path / "none"))
+    assert json.loads(asked.stdout) == []
