@@ -12,14 +12,14 @@ from typing import IO, Any
 
 import psutil
 
+from hvdcourse.environment import OBSERVE_VARIABLE
 from hvdcourse.fork_server import READY, REQUEST
 
 # On a busy machine the imports have taken half a minute.
 START_SECONDS = 180.0
 # A process, or a library, reads variables with these beginnings when it starts, and not later.
 _READ_AT_START = ("PYTHON", "LD_", "MALLOC_", "TF_", "OMP_", "OPENBLAS_", "MKL_", "CUDA_", "OPAL_")
-# The coverage of forked processes would be lost.
-_COVERAGE = "COVERAGE_PROCESS_CONFIG"
+_READ_AT_START += ("COVERAGE_",)
 _NEEDS_TENSORFLOW = re.compile(r"^\s*(?:import|from) +(?:tensorflow|horovod)\b", re.MULTILINE)
 
 
@@ -143,9 +143,12 @@ def without(environment: dict[str, str]) -> dict[str, str]:
 
 def can_fork(job: dict[str, Any], environment: dict[str, str]) -> bool:
     """Tell whether the job's ranks gain by a fork, and are the same as if newly started."""
-    wanted = environment.get("HVDCOURSE_FORK", "1") != "0" and _COVERAGE not in environment
+    wanted = environment.get("HVDCOURSE_FORK", "1") != "0"
     if not wanted or job["backend"] != "gloo" or Path("/dev/nvidia0").exists():
         return False
+    if job["environment"].get(OBSERVE_VARIABLE):
+        # What observes a rank imports them, whatever the script does.
+        return True
     return bool(_NEEDS_TENSORFLOW.search(Path(job["script"]).read_text(errors="replace")))
 
 

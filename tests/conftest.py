@@ -38,13 +38,15 @@ def nothing_left() -> Iterator[Path]:
         yield temporary
 
 
-@pytest.fixture
-def unmeasured(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Start processes without coverage, which makes TensorFlow a third slower.
+@pytest.fixture(autouse=True)
+def processes_without_coverage(
+    request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Measure the coverage of the processes that a test starts only where it is marked for it.
 
-    Each exercise's solution is run with it: that shows what checks and observers cover.
+    Measuring makes TensorFlow a third slower.
     """
-    if "solution_passes" not in request.node.name:
+    if not request.node.get_closest_marker("measured"):
         monkeypatch.delenv("COVERAGE_PROCESS_CONFIG", raising=False)
 
 

@@ -20,7 +20,7 @@ from hvdcourse.result import RankResult, RunResult
 from hvdcourse.score import PartScore
 from hvdcourse.thumbnails import all_views, recognised, thumbnails
 
-pytestmark = [pytest.mark.timeout(300), pytest.mark.usefixtures("unmeasured")]
+pytestmark = [pytest.mark.timeout(300)]
 
 SOLUTION = SOLUTIONS / "artists_resnet.py"
 # The parts that the run on 4 ranks alone decides; here it is made on 2, which is quicker.

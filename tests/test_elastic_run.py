@@ -14,7 +14,7 @@ from hvdcourse.launch import BadInput
 
 pytestmark = [
     pytest.mark.timeout(200),
-    pytest.mark.usefixtures("nothing_left", "unmeasured"),
+    pytest.mark.usefixtures("nothing_left"),
 ]
 SOLUTION = SOLUTIONS / "elastic.py"
 EPOCHS = 12

@@ -7,7 +7,7 @@ from verdicts import SECONDS_UNTIL_A_VERDICT, passed, solution, told, verdict_on
 
 from hvdcourse.exercises import EXERCISES, find_exercise
 
-pytestmark = [pytest.mark.timeout(240), pytest.mark.usefixtures("unmeasured")]
+pytestmark = [pytest.mark.timeout(240)]
 
 ANSWERS = sorted(Path(__file__).with_name("answers").glob("*.py"))
 EACH_EXERCISE = [exercise.name for exercise in EXERCISES]
@@ -45,6 +45,7 @@ def test_untouched_script_that_stands_still_says_where_each_rank_waits(name):
     assert verdict.seconds < SECONDS_UNTIL_A_VERDICT
 
 
+@pytest.mark.measured
 @pytest.mark.parametrize("name", EACH_EXERCISE)
 def test_solution_passes_every_step(name):
     verdict = verdict_on(name, solution(name))

@@ -11,16 +11,16 @@ import pytest
 from test_supervisor import FORKED
 from watching import HVDCOURSE, started, started_processes, wait_for
 
+from hvdcourse.environment import OBSERVE_VARIABLE
 from hvdcourse.fork_client import FORK_SERVER, can_fork
 from hvdcourse.launch import run
 
-pytestmark = [pytest.mark.timeout(120), pytest.mark.usefixtures("nothing_left", "unmeasured")]
+pytestmark = [pytest.mark.timeout(120), pytest.mark.usefixtures("nothing_left")]
 
 
 @pytest.fixture
-def forked(script, monkeypatch):
-    """Write a script whose ranks are forked, with coverage off as in an ordinary run."""
-    monkeypatch.delenv("COVERAGE_PROCESS_CONFIG", raising=False)
+def forked(script):
+    """Write a script whose ranks are forked."""
     return lambda text: script(text.rstrip(" ") + FORKED)
 
 
@@ -176,6 +176,7 @@ def test_a_process_forked_from_the_owner_has_a_server_of_its_own(forked):
     code = f"""
 import os
 from hvdcourse import run
+from hvdcourse.environment import OBSERVE_VARIABLE
 from hvdcourse.fork_client import FORK_SERVER
 path = {str(forked("    print('here')"))!r}
 run(path, 1, quiet=True)
@@ -190,9 +191,12 @@ os._exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) if child else 0)
 
 
 def test_what_gains_nothing_is_not_forked(script):
-    job = {"backend": "gloo", "script": str(script("from horovod import runner\n"))}
+    path = script("from horovod import runner\n")
+    job = {"backend": "gloo", "script": str(path), "environment": {}}
     assert can_fork(job, {})
     assert not can_fork({**job, "backend": "mpi"}, {})
     assert not can_fork(job, {"HVDCOURSE_FORK": "0"})
-    assert not can_fork(job, {"COVERAGE_PROCESS_CONFIG": "{}"})
-    assert not can_fork({**job, "script": str(script("import numpy\n", "other.py"))}, {})
+    job["script"] = str(script("import numpy\n", "other.py"))
+    assert not can_fork(job, {})
+    assert can_fork({**job, "environment": {OBSERVE_VARIABLE: "training"}}, {})
+    assert not can_fork({**job, "environment": {OBSERVE_VARIABLE: "mpi4py"}}, {})

@@ -10,7 +10,11 @@ from hvdcourse import launch
 from hvdcourse.launch import BadInput, largest_np, run
 from hvdcourse.result import RunFailed
 
-pytestmark = [pytest.mark.timeout(120), pytest.mark.usefixtures("nothing_left")]
+pytestmark = [
+    pytest.mark.timeout(120),
+    pytest.mark.usefixtures("nothing_left"),
+    pytest.mark.measured,
+]
 both_backends = pytest.mark.parametrize("backend", ["gloo", "mpi"])
 
 

@@ -3,7 +3,7 @@
 import pytest
 from verdicts import SECONDS_UNTIL_A_VERDICT, changed, passed, told, verdict_on
 
-pytestmark = [pytest.mark.timeout(240), pytest.mark.usefixtures("unmeasured")]
+pytestmark = [pytest.mark.timeout(240)]
 
 # Mistakes of different steps share a run: each step is judged by itself.
 SCORES = '    report("all_scores", all_scores)\n'

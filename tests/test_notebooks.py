@@ -91,7 +91,6 @@ def test_navigation_stands_at_both_ends(notebook):
 
 @each_notebook
 @pytest.mark.timeout(900)
-@pytest.mark.usefixtures("unmeasured")
 def test_runs_solved(notebook, tmp_path):
     # `make course` runs them with the epochs that they have.
     executed = run_solved(notebook, tmp_path / notebook.name, EPOCHS=2)

@@ -11,7 +11,11 @@ from watching import HVDCOURSE, started, started_processes, wait_for
 
 from hvdcourse.launch import run
 
-pytestmark = [pytest.mark.timeout(120), pytest.mark.usefixtures("nothing_left")]
+pytestmark = [
+    pytest.mark.timeout(120),
+    pytest.mark.usefixtures("nothing_left"),
+    pytest.mark.measured,
+]
 both_backends = pytest.mark.parametrize("backend", ["gloo", "mpi"])
 # Over Gloo, the ranks of a script that imports TensorFlow are forked.
 FORKED = "\n    if False:\n        import tensorflow\n"
