@@ -6,72 +6,15 @@ from typing import Any
 import horovod.tensorflow.keras as hvd
 import numpy as np
 import tensorflow as tf
-from horovod.tensorflow import allreduce, broadcast_variables, grouped_allreduce
 
 from hvdcourse.condition import Condition
 from hvdcourse.data import NAMES, DataSet
-from hvdcourse.models import convnet, normalisation, wide_resnet
-from hvdcourse.optimizers import BIAS_AND_NORM, LAMB, NovoGrad
 from hvdcourse.shards import batches, shard, steps_per_epoch
 from hvdcourse.study_callbacks import MeasureEpochs, SetRate, StopAtTarget, WatchLayers, finite
+from hvdcourse.study_network import NoisyModel, network_for
 
 # Small enough for a laptop's memory, large enough not to count.
 TEST_BATCH = 512
-
-
-class NoisyModel(tf.keras.Model):
-    """A model that averages the gradients itself, and remembers their norms in every step.
-
-    ``own`` and ``mean`` hold, for each step, the ranks' average of ‖g_b‖², and ‖g_B‖².
-    """
-
-    def remember(self) -> None:
-        """Begin with no steps."""
-        self.own: list[float] = []
-        self.mean: list[float] = []
-
-    def train_step(self, data: tuple[tf.Tensor, tf.Tensor]) -> dict[str, tf.Tensor]:
-        """Train on one batch (images, labels)."""
-        images, labels = data
-        with tf.GradientTape() as tape:
-            logits = self(images, training=True)
-            loss = self.compute_loss(images, labels, logits)
-        variables = self.trainable_variables
-        own = tape.gradient(loss, variables)
-        mean = grouped_allreduce(own)
-        norms = allreduce(tf.linalg.global_norm(own) ** 2), tf.linalg.global_norm(mean) ** 2
-        tf.numpy_function(self.note, norms, [])
-        self.optimizer.apply_gradients(zip(mean, variables, strict=True))
-        return self.compute_metrics(images, labels, logits, None)
-
-    def note(self, own: np.ndarray, mean: np.ndarray) -> None:
-        """Remember one step's squared norms."""
-        self.own.append(float(own))
-        self.mean.append(float(mean))
-
-
-def build_model(condition: Condition, image_shape: tuple[int, ...], classes: int) -> tf.keras.Model:
-    """Return the condition's network, for images in 0…1 of shape (height, width, channels)."""
-    kind = condition.batch_norm
-    # One rank alone has nobody to average with, though other runs train beside it.
-    kind = "local" if kind == "sync" and condition.ranks == 1 else kind
-    normalise = normalisation(kind, condition.batch_norm_momentum)
-    if condition.model == "convnet":
-        model = convnet(image_shape, classes, condition.width, normalise)
-    else:
-        # Images of 32x32 pixels are halved first: a laptop trains on four times as many of them.
-        strides = 2 if image_shape[0] >= 32 else 1
-        model = wide_resnet(image_shape, classes, condition.width, 1, normalise, strides)
-    return NoisyModel(model.inputs, model.outputs[0]) if condition.measure_noise else model
-
-
-def build_optimizer(condition: Condition) -> tf.keras.optimizers.Optimizer:
-    """Return the condition's optimizer, not yet distributed."""
-    rate, decay = condition.full_rate, condition.weight_decay
-    if condition.optimizer == "sgd":
-        return tf.keras.optimizers.SGD(rate, momentum=0.9)
-    kind = {"lamb": LAMB, "novograd": NovoGrad}[condition.optimizer]
-    return kind(rate, weight_decay=decay, exclude_from_weight_decay=BIAS_AND_NORM)
 
 
 def as_floats(images: np.ndarray) -> np.ndarray:
@@ -110,25 +53,6 @@ def part_of(data: DataSet, condition: Condition) -> DataSet:
         data.classes,
         data.source,
     )
-
-
-def compiled(condition: Condition, seed: int, data: DataSet, size: int) -> tf.keras.Model:
-    """Return the condition's network, ready to train, and the same on all ranks."""
-    tf.keras.backend.clear_session()
-    tf.keras.utils.set_random_seed(seed)
-    model = build_model(condition, data.train_images.shape[1:], len(data.classes))
-    optimizer = build_optimizer(condition)
-    if isinstance(model, NoisyModel):
-        model.remember()
-    elif size > 1:
-        optimizer = hvd.DistributedOptimizer(optimizer)
-    loss = tf.keras.losses.SparseCategoricalCrossentropy(from_logits=True)
-    model.compile(optimizer, loss, metrics=["accuracy"])
-    optimizer.build(model.trainable_variables)
-    if size > 1:
-        broadcast_variables(model.variables, root_rank=0)
-        broadcast_variables(optimizer.variables, root_rank=0)
-    return model
 
 
 def dataset_of(
@@ -172,7 +96,7 @@ def train(
     """
     rank, size = (hvd.rank(), hvd.size()) if condition.ranks > 1 else (0, 1)
     data = part_of(whole, condition)
-    model = compiled(condition, seed, data, size)
+    model = network_for(condition, seed, data, size)
     steps = steps_per_epoch(len(data.train_images), size, condition.batch_size)
     rates = SetRate(lambda step: condition.rate_at(step, steps))
     tests = tests_of(data, rank, size)

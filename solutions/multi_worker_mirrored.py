@@ -23,6 +23,7 @@ def read_arguments():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--ports", required=True, help="a free port for each process, with commas")
     parser.add_argument("--data", default="digits", help="a data set, or a folder of images")
+    parser.add_argument("--images", type=int, help="train on this many images; on all without it")
     parser.add_argument("--epochs", type=int, default=4, help="times to go through the images")
     parser.add_argument("--batch-size", type=int, default=32, help="images a step, on each rank")
     parser.add_argument("--learning-rate", type=float, default=0.02, help="of a single process")
@@ -39,7 +40,7 @@ def main():
     strategy = tf.distribute.MultiWorkerMirroredStrategy()
 
     data = load(arguments.data)
-    images, labels = data.train_images, data.train_labels
+    images, labels = (part[: arguments.images] for part in (data.train_images, data.train_labels))
 
     def my_batches():
         for epoch in range(arguments.epochs):

@@ -1,15 +1,19 @@
 """What a study's run trains and tests on, without other ranks."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import tensorflow as tf
 
+from hvdcourse import study_network
 from hvdcourse.condition import Condition
 from hvdcourse.data import DataSet, load
 from hvdcourse.launch import BadInput
 from hvdcourse.shards import shard
 from hvdcourse.study_callbacks import MeasureEpochs
-from hvdcourse.study_training import part_of
+from hvdcourse.study_network import network_for
+from hvdcourse.study_training import part_of, train
 
 
 def test_the_whole_test_set_is_judged_exactly_by_ranks_of_unequal_shares(monkeypatch):
@@ -65,3 +69,35 @@ def test_of_a_folder_all_classes_are_held_out_though_they_come_one_by_one():
 def test_more_images_than_there_are_is_refused():
     with pytest.raises(BadInput, match="images=5000, but there are 1437"):
         part_of(load("digits"), Condition(images=5000))
+
+
+SHORT = Condition(images=64, epochs=2, width=1, learning_rate=0.5, batch_norm="local")
+
+
+@pytest.mark.parametrize("optimizer", ["sgd", "lamb", "novograd"])
+def test_a_run_is_the_same_whatever_was_trained_before_it(optimizer):
+    condition = replace(SHORT, optimizer=optimizer)
+
+    def figures(condition, seed):
+        found, model = train(condition, seed, load("digits"), lambda row: None)
+        return model, [(row["loss"], row["test_loss"]) for row in found["epochs"]]
+
+    first, alone = figures(condition, 0)
+    other, _ = figures(replace(condition, learning_rate=0.1, batch_size=16), 1)
+    again, after_another = figures(condition, 0)
+    assert other is first is again
+    assert after_another == alone
+    study_network._BUILT.clear()
+    anew, fresh = figures(condition, 0)
+    assert anew is not first
+    assert fresh == alone
+
+
+def test_only_runs_that_compute_alike_share_a_network():
+    def network(**settings):
+        return network_for(replace(SHORT, **settings), 0, load("digits"), 1)
+
+    plain = network()
+    for settings in ({"width": 2}, {"batch_norm": "none"}, {"optimizer": "lamb"}):
+        assert network(**settings) is not plain
+    assert network(epochs=5, images=200) is plain
