@@ -17,6 +17,7 @@ from typing import Any
 
 from horovod.runner.launch import run_commandline
 
+from hvdcourse.elastic_workers import worker_command
 from hvdcourse.reports import keep
 from hvdcourse.run_folder import RunFolder
 
@@ -103,8 +104,9 @@ def main() -> None:
     os.environ |= {"TF_NUM_INTRAOP_THREADS": threads, "TF_NUM_INTEROP_THREADS": threads}
     discovery = job["discovery_script"] or str(script)
     check_discovery(discovery)
+    command = worker_command(folder.path, job["script"])
     Disturber(job["plan"], hosts_file, folder).start()
-    sys.argv = ["horovodrun", "--host-discovery-script", discovery, *job["horovodrun"]]
+    sys.argv = ["horovodrun", "--host-discovery-script", discovery, *job["horovodrun"], *command]
     try:
         run_commandline()
     except RuntimeError as error:

@@ -2,7 +2,6 @@
 
 import json
 import shlex
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -109,7 +108,8 @@ def run_elastic(
         "hosts": hosts,
         "plan": plan,
         "discovery_script": str(discovery_script) if discovery_script else None,
-        "horovodrun": [*words, sys.executable, "-u", *script_words],
+        "horovodrun": words,
+        "script": script_words,
     }
     return run(
         DRIVER,

@@ -1,4 +1,4 @@
-"""A rank that is forked from a process which has imported TensorFlow already."""
+"""Ranks, and other processes, forked from one that has imported TensorFlow already."""
 
 import atexit
 import os
@@ -6,6 +6,7 @@ import random
 import sys
 import threading
 import traceback
+from collections.abc import Callable, Sequence
 from typing import IO, Any, NoReturn
 
 import numpy as np
@@ -27,7 +28,8 @@ class ForkedRank:
         err, their_err = os.pipe()
         self.pid = os.fork()
         if self.pid == 0:
-            become_rank([job["script"], *job["arguments"]], environment, their_out, their_err)
+            words = ["rank_main", job["script"], *job["arguments"]]
+            become(rank_main.main, words, environment, their_out, their_err)
         os.close(their_out)
         os.close(their_err)
         self.stdout: IO[bytes] = os.fdopen(out, "rb")
@@ -46,10 +48,22 @@ class ForkedRank:
         return self.returncode
 
 
-def become_rank(
-    arguments: list[str], environment: dict[str, str], stdout: int, stderr: int
+def become(
+    main: Callable[[], object],
+    arguments: Sequence[str],
+    environment: dict[str, str],
+    stdout: int,
+    stderr: int,
 ) -> NoReturn:
-    """Run this process on as a rank, as ``python -m hvdcourse.rank_main`` would, to its end."""
+    """Run this forked process on as a new one would, from ``main`` to its end.
+
+    Args:
+        main: what the process does.
+        arguments: its command line, as ``sys.argv`` has it.
+        environment: all of its environment variables.
+        stdout: an open file to print to.
+        stderr: an open file to print errors to.
+    """
     status = 1
     try:
         os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
@@ -57,11 +71,11 @@ def become_rank(
         os.dup2(stderr, 2)
         os.environ.clear()
         os.environ.update(environment)
-        sys.argv = ["rank_main", *arguments]
+        sys.argv = list(arguments)
         # A new process would have drawn its own; these came with the fork.
         random.seed()
         np.random.seed()
-        rank_main.main()
+        main()
         status = 0
     except SystemExit as request:
         status = request.code

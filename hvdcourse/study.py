@@ -5,7 +5,7 @@ import os
 import sys
 import tempfile
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from numbers import Integral
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,7 @@ from typing import Any
 import yaml
 
 from hvdcourse.condition import Condition
-from hvdcourse.data import NAMES, load
+from hvdcourse.data import load
 from hvdcourse.image_folder import BadDataSet
 from hvdcourse.launch import BadInput, checked_limit, largest_np, run
 from hvdcourse.study_records import Records, fingerprint, key_of, read_records, run_key
@@ -134,8 +134,6 @@ def wanted_runs(grid: Grid, seeds: Iterable[int]) -> list[Wanted]:
             condition.images_of(count)
         except BadInput as error:
             raise BadInput(f"condition {name!r}: {error}") from None
-        if condition.data not in NAMES:
-            condition = replace(condition, data=str(Path(condition.data).expanduser().resolve()))
         for seed in seeds:
             run = {"condition": name, "seed": seed, "settings": asdict(condition)}
             runs.append((run_key(asdict(condition), seed, digest), run))
