@@ -30,7 +30,9 @@ def epochs_of(result):
     return [one["value"] for one in result.ranks[0].evidence if one.get("report") == "epoch"]
 
 
-@pytest.mark.parametrize(("after_epoch", "rank"), [(1, 0), (EPOCHS - 1, 1)])
+@pytest.mark.parametrize(
+    ("after_epoch", "rank"), [(1, 0), pytest.param(EPOCHS - 1, 1, marks=pytest.mark.measured)]
+)
 def test_the_job_goes_on_when_a_worker_is_killed_be_it_rank_0_or_at_the_end(after_epoch, rank):
     result = run_disturbed({"after_epoch": after_epoch, "kill": rank})
     assert result.ok, result.explain()

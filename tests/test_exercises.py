@@ -15,6 +15,14 @@ EACH_STEP = [(one.name, step.number) for one in EXERCISES for step in one.steps]
 # Half-way through, where steps stand on both sides. That each step is needed shows without it.
 HALF_WAY = [("mpi_concepts", 4), ("ring_allreduce", 2), ("fashion_mnist", 5), ("lamb", 2)]
 
+# One for each way of being observed.
+OBSERVED = ["mpi_concepts", "ring_allreduce", "custom_loop"]
+
+
+def measured(name: str):
+    """Return a parameter that has the coverage of observers measured."""
+    return pytest.param(name, marks=pytest.mark.measured if name in OBSERVED else ())
+
 
 def steps_around(name: str, number: int) -> tuple[int, ...]:
     """Return the steps to judge for one step: it, those that need it, those without a run more."""
@@ -45,8 +53,7 @@ def test_untouched_script_that_stands_still_says_where_each_rank_waits(name):
     assert verdict.seconds < SECONDS_UNTIL_A_VERDICT
 
 
-@pytest.mark.measured
-@pytest.mark.parametrize("name", EACH_EXERCISE)
+@pytest.mark.parametrize("name", [measured(one) for one in EACH_EXERCISE])
 def test_solution_passes_every_step(name):
     verdict = verdict_on(name, solution(name))
     assert passed(verdict) == [step.number for step in find_exercise(name).steps], told(verdict)
@@ -97,8 +104,7 @@ def test_a_script_that_does_nothing_passes_nothing(name):
     assert passed(verdict_on(name, "\n")) == []
 
 
-# One for each way of being observed.
-@pytest.mark.parametrize("name", ["mpi_concepts", "ring_allreduce", "custom_loop"])
+@pytest.mark.parametrize("name", OBSERVED)
 @pytest.mark.parametrize("text", ["import os; os._exit(0)", "import sys; sys.exit()"])
 def test_a_script_that_ends_at_once_passes_nothing(name, text):
     assert passed(verdict_on(name, text + "\n")) == []

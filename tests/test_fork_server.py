@@ -36,6 +36,20 @@ def test_the_second_run_uses_the_same_server_and_the_ranks_have_tensorflow(forke
     assert FORK_SERVER.pid == server
 
 
+def test_from_the_second_run_on_the_ranks_find_horovods_functions_converted(forked):
+    path = forked("""
+    import horovod.tensorflow as hvd
+    from tensorflow.python.autograph.core.converter import ConversionOptions
+    from tensorflow.python.autograph.impl.api import _TRANSPILER
+    options = ConversionOptions(True, False, optional_features=())
+    print(_TRANSPILER._cache.has(hvd.allreduce, options))
+    """)
+    FORK_SERVER.stop()
+    assert run(path, 2, quiet=True).output == [["False"]] * 2
+    assert run(path, 2, quiet=True).output == [["True"]] * 2
+    assert run(path, 2, quiet=True).output == [["True"]] * 2
+
+
 def test_ranks_have_the_environment_and_the_folder_of_the_run(forked, tmp_path, monkeypatch):
     path = forked("""
     import os, tempfile
