@@ -36,12 +36,17 @@ class Disturber(threading.Thread):
     def run(self) -> None:
         """Wait for each event's epoch, and then do what it says."""
         for event in self.plan:
-            while not any(one["epoch"] >= event["after_epoch"] for one in self.epochs()):
+            while not self.is_due(event):
                 time.sleep(POLL_SECONDS)
             if "kill" in event:
                 self.kill(event["kill"])
             if "add" in event:
                 self.add(event["add"])
+
+    def is_due(self, event: dict[str, Any]) -> bool:
+        """Tell whether the event's epoch was ended, by each rank that is to be killed."""
+        ended = {one["rank"] for one in self.epochs() if one["epoch"] >= event["after_epoch"]}
+        return bool(ended) and ended.issuperset(event.get("kill", ()))
 
     def epochs(self) -> list[dict[str, Any]]:
         """Return what the workers have reported of their epochs so far."""

@@ -8,9 +8,11 @@ import pytest
 from watching import started_processes, wait_for
 
 from hvdcourse.display import RunDisplay
+from hvdcourse.elastic_driver import Disturber
 from hvdcourse.elastic_run import names_of_this_machine, run_elastic
 from hvdcourse.exercises import SOLUTIONS
 from hvdcourse.launch import BadInput
+from hvdcourse.run_folder import VARIABLE, RunFolder
 
 pytestmark = [
     pytest.mark.timeout(200),
@@ -42,6 +44,19 @@ def test_the_job_goes_on_when_a_worker_is_killed_be_it_rank_0_or_at_the_end(afte
     assert {one["epoch"] for one in left} == set(range(1, EPOCHS + 1))
     assert left[-1]["size"] == (1 if after_epoch == 1 else left[-1]["size"])
     assert result.history["epoch"][-1] == EPOCHS
+
+
+def test_a_rank_that_has_not_told_of_its_epoch_yet_is_killed_when_it_does(tmp_path, monkeypatch):
+    monkeypatch.setenv(VARIABLE, str(tmp_path))
+    folder = RunFolder(tmp_path)
+    with subprocess.Popen(["sleep", "100"]) as worker:
+        for rank, pid in ((1, 0), (0, worker.pid)):
+            told = {"epoch": 1, "rank": rank, "pid": pid}
+            folder.append(0, "evidence", {"report": "epoch", "value": told})
+            disturber = Disturber([{"after_epoch": 1, "kill": [0]}], tmp_path / "hosts", folder)
+            assert disturber.is_due(disturber.plan[0]) is (rank == 0)
+        disturber.run()
+        assert worker.wait(10) == -signal.SIGKILL
 
 
 def test_when_all_workers_are_killed_the_job_ends():

@@ -213,4 +213,3 @@ def test_what_gains_nothing_is_not_forked(script):
     job["script"] = str(script("import numpy\n", "other.py"))
     assert not can_fork(job, {})
     assert can_fork({**job, "environment": {OBSERVE_VARIABLE: "training"}}, {})
-    assert not can_fork({**job, "environment": {OBSERVE_VARIABLE: "mpi4py"}}, {})
