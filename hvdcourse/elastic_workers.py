@@ -63,9 +63,14 @@ class Workers:
             self.collect()
 
     def start(self, client: socket.socket) -> None:
-        """Fork a worker as the client asks for it."""
+        """Fork a worker as the client asks for it, unless the client is gone already."""
         length, files, _, _ = socket.recv_fds(client, 8, 2)
-        request = json.loads(client.recv(int.from_bytes(length, "big"), socket.MSG_WAITALL))
+        text = client.recv(int.from_bytes(length, "big"), socket.MSG_WAITALL)
+        try:
+            request = json.loads(text)
+        except ValueError:
+            client.close()
+            return
         pid = os.fork()
         if pid == 0:
             for one in (self.listener, client, *self.clients.values()):

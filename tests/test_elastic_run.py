@@ -1,5 +1,6 @@
 """Elastic jobs that lose workers, get others, or meet with faults: each has a clear end."""
 
+import os
 import signal
 import subprocess
 import sys
@@ -44,6 +45,32 @@ def test_the_job_goes_on_when_a_worker_is_killed_be_it_rank_0_or_at_the_end(afte
     assert {one["epoch"] for one in left} == set(range(1, EPOCHS + 1))
     assert left[-1]["size"] == (1 if after_epoch == 1 else left[-1]["size"])
     assert result.history["epoch"][-1] == EPOCHS
+
+
+def test_forked_workers_are_as_newly_started_ones(script, monkeypatch):
+    path = script("""
+        import os, sys
+        place = [os.environ[f"HOROVOD_{name}"] for name in ("HOSTNAME", "RANK", "ELASTIC")]
+        print([__name__, sys.argv, os.getcwd(), os.environ["MINE"], *place])
+        print("tensorflow" in sys.modules, file=sys.stderr)
+    """)
+    monkeypatch.setenv("MINE", "kept")
+    result = run_elastic(path, 2, arguments=["--words", "a b"], quiet=True, timeout=60)
+    words = [str(path), "--words", "a b"]
+    for rank in (0, 1):
+        # Which host has which rank is not said.
+        seen = [
+            f"[{rank}]<stdout>:{['__main__', words, os.getcwd(), 'kept', host, str(rank), '1']}"
+            for host in names_of_this_machine()[:2]
+        ]
+        assert set(seen) & set(result.output[0])
+        assert f"[{rank}]<stderr>:True" in result.ranks[0].errors
+
+
+def test_a_worker_that_ends_badly_ends_its_job_as_such(script):
+    path = script("import os, sys; sys.exit(3 if os.environ['HOROVOD_RANK'] == '1' else 0)")
+    result = run_elastic(path, 2, quiet=True, timeout=60, must_succeed=False, min_np=2)
+    assert "Process 1 exit with status code 3." in result.output[0]
 
 
 def test_a_rank_that_has_not_told_of_its_epoch_yet_is_killed_when_it_does(tmp_path, monkeypatch):
