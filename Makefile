@@ -8,9 +8,6 @@ unexport VIRTUAL_ENV
 PYTHON_FILES := hvdcourse notebooks source_code solutions tests tools
 AS_ROOT := $(if $(filter 0,$(shell id -u)),--allow-root)
 
-# While one test waits or uses a single core, another computes. A file's tests stay together.
-IN_PARALLEL := --numprocesses 2 --dist loadfile
-
 .DEFAULT_GOAL := help
 .PHONY: help lab test course setup clean lint format exercises figures notebooks browser-test \
 	cluster-test bench bench-startup
@@ -36,7 +33,7 @@ lab: setup
 		--LabApp.app_settings_dir=tools/jupyterlab $(AS_ROOT) $(LAB_ARGUMENTS)
 
 test: setup lint
-	python -m pytest tests --cov=hvdcourse $(IN_PARALLEL) $(TEST_ARGUMENTS)
+	python -m pytest tests --cov=hvdcourse $(TEST_ARGUMENTS)
 	python -m pytest notebooks --nbval-lax --nbval-current-env
 
 course: setup
