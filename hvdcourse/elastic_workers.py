@@ -70,6 +70,8 @@ class Workers:
             request = json.loads(text)
         except ValueError:
             client.close()
+            for file in files:
+                os.close(file)
             return
         pid = os.fork()
         if pid == 0:
