@@ -11,7 +11,7 @@ from hvdcourse.elastic_run import run_elastic
 from hvdcourse.environment import OBSERVE_VARIABLE
 from hvdcourse.evidence import ObservedRun, Unmet
 from hvdcourse.exercises import SOURCE_CODE, Exercise, Step, find_exercise
-from hvdcourse.launch import run
+from hvdcourse.launch import BadInput, run
 from hvdcourse.progress import remember
 from hvdcourse.result import RunResult
 from hvdcourse.trial import Trial
@@ -34,11 +34,16 @@ def check(
         hint: show the hint beside a step that is not met yet.
 
     Raises:
-        BadInput: no such exercise, step or script, or a syntax error in the script.
+        BadInput: no such exercise, step or script, no step at all, or a syntax error in the script.
     """
     exercise = find_exercise(name)
     numbers = [step] if isinstance(step, int | str) else step
     steps = list(exercise.steps if numbers is None else map(exercise.step, numbers))
+    if not steps:
+        raise BadInput(
+            f"there is no step to check; {exercise.name} has steps 1 to {len(exercise.steps)}, and "
+            "without a step all of them are checked"
+        )
     folder = Path(folder) if folder is not None else SOURCE_CODE
     started = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="hvdcourse-check-") as scratch:

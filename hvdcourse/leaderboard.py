@@ -2,6 +2,7 @@
 
 import json
 import os
+from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -40,8 +41,29 @@ def check_writable(file: Path) -> None:
         raise OSError(
             f"{file} is a folder; a leaderboard is a file, such as {file / 'board.jsonl'}"
         )
-    if not os.access(file if file.exists() else file.parent, os.W_OK):
-        raise OSError(f"{file} cannot be written to; choose another --leaderboard")
+    for one in (file, lock_of(file)):
+        if not os.access(one if one.exists() else one.parent, os.W_OK):
+            raise OSError(f"{one} cannot be written to; choose another --leaderboard")
+
+
+def lock_of(file: Path) -> Path:
+    """Return the file that whoever writes to a leaderboard locks."""
+    return file.with_name(f".{file.name}.lock")
+
+
+def make_shared(file: Path) -> int:
+    """Make a file, unless it is there, for all who may write into its folder; return its mode."""
+    folder = file.parent.stat()
+    mode = 0o644 | (folder.st_mode & 0o022)
+    with suppress(FileExistsError):
+        descriptor = os.open(file, os.O_CREAT | os.O_EXCL | os.O_WRONLY, mode)
+        try:
+            with suppress(PermissionError):
+                os.fchown(descriptor, -1, folder.st_gid)
+            os.fchmod(descriptor, mode)  # whatever the umask
+        finally:
+            os.close(descriptor)
+    return mode
 
 
 def add(score: Score, name: str, file: Path) -> dict[str, Any]:
@@ -59,11 +81,13 @@ def add(score: Score, name: str, file: Path) -> dict[str, Any]:
         "cores": len(os.sched_getaffinity(0)),
         "script": fingerprint(Path(score.script)),
     }
-    lock = FileLock(file.with_name(f".{file.name}.lock"), timeout=_LOCK_SECONDS)
+    lock = FileLock(lock_of(file), timeout=_LOCK_SECONDS, mode=make_shared(lock_of(file)))
+    make_shared(file)
     try:
-        with lock, file.open("a+b") as board:
+        # Not "a+b": in a folder like /tmp, to open another's file as one to be made is refused.
+        with lock, file.open("r+b") as board:
             # After a line that was cut off, a new one begins.
-            cut_off = board.tell() and file.read_bytes()[-1:] != b"\n"
+            cut_off = board.seek(0, os.SEEK_END) and file.read_bytes()[-1:] != b"\n"
             board.write(b"\n" * bool(cut_off) + json.dumps(entry).encode() + b"\n")
             board.flush()
             os.fsync(board.fileno())

@@ -4,6 +4,8 @@ Every entry joins the rank's evidence between its reports, in the order in which
 """
 
 import functools
+import inspect
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -22,12 +24,20 @@ _HOROVOD_OPERATIONS = {
     "horovod_reducescatter": "reducescatter",
     "horovod_grouped_reducescatter": "reducescatter",
 }
-_MPI_SENDS = ("Send", "Isend", "Ssend", "Issend", "Bsend", "Rsend", "Sendrecv", "Sendrecv_replace")
-_MPI_OBJECT_SENDS = ("send", "isend", "ssend", "issend", "bsend", "sendrecv")
-_MPI_COLLECTIVES = ("Allreduce", "Reduce", "Allgather", "Allgatherv", "Gather", "Gatherv", "Bcast")
-_MPI_COLLECTIVES += ("Scatter", "Scatterv", "Alltoall", "Alltoallv", "Reduce_scatter")
-_MPI_COLLECTIVES += ("Reduce_scatter_block", "Iallreduce")
-_MPI_COLLECTIVES += ("allreduce", "reduce", "allgather", "gather", "bcast", "scatter", "alltoall")
+_MPI_SENDS = ("Send", "Isend", "Ssend", "Issend", "Bsend", "Ibsend", "Rsend", "Irsend")
+_MPI_SENDS += ("Sendrecv", "Sendrecv_replace", "Isendrecv", "Isendrecv_replace")
+_MPI_SENDS += ("Send_init", "Ssend_init", "Bsend_init", "Rsend_init")
+_MPI_OBJECT_SENDS = ("send", "isend", "ssend", "issend", "bsend", "ibsend", "sendrecv")
+# All that move data: blocking or not, persistent, among neighbours. One-sided operations are not
+# here: this Open MPI makes no windows in a process with threads, as mpi4py's are.
+_MPI_COLLECTIVE = re.compile(
+    "(i?neighbor_|i)?(allgather|allreduce|alltoall|bcast|exscan|gather|reduce|reduce_scatter|scan|"
+    "scatter)(v|w|_block)?(_init)?",
+    re.IGNORECASE,
+)
+# What they return is of a plain type again, on which nothing would be recorded.
+_MPI_CREATIONS = ("Split", "Split_type", "Create", "Create_group", "Create_cart", "Create_graph")
+_MPI_CREATIONS += ("Create_dist_graph", "Create_dist_graph_adjacent", "Sub")
 
 
 def _nothing_to_finish() -> None:
@@ -43,7 +53,9 @@ def observe(folder: RunFolder, rank: int, what: str) -> Callable[[], None]:
     finish = _nothing_to_finish
     if what == "training":
         from hvdcourse.observe_training import TrainingObserver
+        from hvdcourse.pretended_gpus import pretend_another_local_rank
 
+        pretend_another_local_rank()
         observer = TrainingObserver(folder, rank)
         observer.start()
         what, finish = "horovod", observer.finish
@@ -54,8 +66,8 @@ def observe(folder: RunFolder, rank: int, what: str) -> Callable[[], None]:
         observer.start()
         what, finish = "horovod", observer.finish
 
-    def record(kind: str, name: str, size: int) -> None:
-        folder.append(rank, "evidence", {kind: name, "bytes": size})
+    def record(kind: str, name: str, size: int, **more: int) -> None:
+        folder.append(rank, "evidence", {kind: name, "bytes": size, **more})
 
     {"horovod": observe_horovod, "mpi4py": observe_mpi4py}[what](record)
     return finish
@@ -96,15 +108,39 @@ def number_of_bytes(data: Any) -> int:
     return int(size or 0)
 
 
-def observe_mpi4py(record: Callable[[str, str, int], None]) -> None:
-    """Record every message and collective of ``MPI.COMM_WORLD`` and of its duplicates."""
+def observe_mpi4py(record: Callable[..., None]) -> None:
+    """Record every message and collective of ``MPI.COMM_WORLD`` and of all that is made of it."""
     from mpi4py import MPI
 
-    def sends(method: str, as_object: bool) -> Callable[..., Any]:
-        def call(self: Any, data: Any, *arguments: Any, **options: Any) -> Any:
-            size = size_of_object(data) if as_object else MPI.memory(plain_buffer(data)).nbytes
-            record("message", method, size)
-            return getattr(MPI.Intracomm, method)(self, data, *arguments, **options)
+    world = MPI.COMM_WORLD.group
+
+    def observed(communicator: Any) -> Any:
+        """Return the communicator with a note taken of each call that moves data."""
+        if communicator == MPI.COMM_NULL:
+            return communicator
+        kind = type(communicator)
+        methods = {name: observed_method(name, getattr(kind, name)) for name in dir(kind)}
+        found = {name: method for name, method in methods.items() if method is not None}
+        return type(f"Observed{kind.__name__}", (kind,), found)(communicator)
+
+    def observed_method(name: str, method: Callable[..., Any]) -> Callable[..., Any] | None:
+        if name in (*_MPI_SENDS, *_MPI_OBJECT_SENDS):
+            return send(name, method)
+        if name in _MPI_CREATIONS:
+            return lambda *arguments, **options: observed(method(*arguments, **options))
+        return collective(name, method) if _MPI_COLLECTIVE.fullmatch(name) else None
+
+    def send(name: str, method: Callable[..., Any]) -> Callable[..., Any]:
+        signature = inspect.signature(method)
+
+        def call(*arguments: Any, **options: Any) -> Any:
+            given = signature.bind(*arguments, **options).arguments
+            communicator, data, *_ = given.values()
+            size = size_of_object(data) if name in _MPI_OBJECT_SENDS else size_of_buffer(data)
+            # Ranks of the world, whatever number they have in the communicator.
+            (to,) = communicator.group.Translate_ranks([given["dest"]], world)
+            record("message", name, size, to=to)
+            return method(*arguments, **options)
 
         return call
 
@@ -113,17 +149,17 @@ def observe_mpi4py(record: Callable[[str, str, int], None]) -> None:
         size = getattr(data, "nbytes", None)
         return len(MPI.pickle.dumps(data)) if size is None else size
 
-    def collective(method: str) -> Callable[..., Any]:
-        def call(self: Any, *arguments: Any, **options: Any) -> Any:
-            record("collective", method, 0)
-            return getattr(MPI.Intracomm, method)(self, *arguments, **options)
+    def size_of_buffer(data: Any) -> int:
+        return MPI.memory(plain_buffer(data)).nbytes
+
+    def collective(name: str, method: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*arguments: Any, **options: Any) -> Any:
+            record("collective", name, 0)
+            return method(*arguments, **options)
 
         return call
 
-    methods = {name: sends(name, as_object=False) for name in _MPI_SENDS}
-    methods |= {name: sends(name, as_object=True) for name in _MPI_OBJECT_SENDS}
-    methods |= {name: collective(name) for name in _MPI_COLLECTIVES}
-    MPI.COMM_WORLD = type("ObservedIntracomm", (MPI.Intracomm,), methods)(MPI.COMM_WORLD)
+    MPI.COMM_WORLD = observed(MPI.COMM_WORLD)
 
 
 def plain_buffer(data: Any) -> Any:

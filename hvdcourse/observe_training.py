@@ -35,7 +35,8 @@ class TrainingObserver:
     - ``gradient``: what a tape has computed from the rank's own samples.
     - ``signs``: once, of the gradient that the optimizer was given first: Adam's first direction.
     - ``update``: the gradient that the optimizer was given, the weights before, and the rate.
-    - ``end``: the weights at the end, and for each test image of ``digits`` 1 where they are right.
+    - ``end``: the weights at the end, and for each test image of ``digits`` 1 where they are right,
+      and the loss if the outputs are logits.
     - ``normalised``: at the end of a model with weights that no gradient changes, such as moving
       averages: see ``outputs_by_mode``.
     """
@@ -153,9 +154,10 @@ class TrainingObserver:
 
         weights = fingerprints([one.numpy() for one in self.model.trainable_variables])
         data, self.depth = load("digits"), 1
-        predicted = np.asarray(self.model(data.test_images, training=False)).argmax(axis=-1)
-        correct = (predicted == data.test_labels).astype(int)
-        self.note("end", {"weights": weights, "correct": correct})
+        outputs = np.asarray(self.model(data.test_images, training=False))
+        correct = (outputs.argmax(axis=-1) == data.test_labels).astype(int)
+        losses = tf.keras.losses.sparse_categorical_crossentropy(data.test_labels, outputs, True)
+        self.note("end", {"weights": weights, "correct": correct, "losses": losses})
         if self.model.non_trainable_variables:
             images, labels = data.train_images[:MANY], data.train_labels[:MANY]
             self.note("normalised", outputs_by_mode(self.model, images, labels))

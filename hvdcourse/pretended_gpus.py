@@ -5,7 +5,24 @@ from typing import Any
 
 import tensorflow as tf
 
+from hvdcourse.place import Place
+
 COUNT = 8
+
+
+def pretend_another_local_rank() -> None:
+    """Let Horovod count the ranks of this machine from its second one on.
+
+    On a single machine a local rank is the rank, and nobody could see which of them a script takes.
+    """
+    from horovod.tensorflow import mpi_ops
+
+    place, library = Place.from_environment(), mpi_ops._basics.MPI_LIB_CTYPES
+    real, pretended = library.horovod_local_rank, (place.local_rank + 1) % place.local_size
+    # Before hvd.init() it is -1.
+    library.horovod_local_rank = lambda: -1 if real() < 0 else pretended
+    # For a script that asks the launcher. Horovod itself counts anew, and does not mind.
+    os.environ["HOROVOD_LOCAL_RANK"] = str(pretended)
 
 
 class PretendedGPUs:
@@ -36,7 +53,8 @@ class PretendedGPUs:
             return [*visible(device_type), *(mine if device_type in (None, "GPU") else [])]
 
         def set_visible(devices: Any, device_type: str | None = None) -> None:
-            devices = list(devices) if isinstance(devices, list | tuple) else [devices]
+            # As TensorFlow does. A single device is a tuple, of its name and its type.
+            devices = devices if isinstance(devices, list) else [devices]
             if device_type in (None, "GPU"):
                 self.chosen = [one for one in devices if one in self.devices]
             others = [one for one in devices if one not in self.devices]

@@ -44,9 +44,9 @@ def read_images(paths, labels, pixels):
 
     def read(path, label):
         image = tf.io.decode_image(tf.io.read_file(path), channels=3, expand_animations=False)
-        if pixels != 64:
-            image = tf.image.resize(image, (pixels, pixels), antialias=True)
-        return tf.ensure_shape(tf.cast(image, tf.uint8), (pixels, pixels, 3)), label
+        # The painters' files have this size already; those of your own may have any.
+        image = tf.image.resize(image, (pixels, pixels), antialias=True)
+        return tf.cast(tf.round(image), tf.uint8), label
 
     dataset = tf.data.Dataset.from_tensor_slices(([str(path) for path in paths], labels))
     # Kept as bytes: a quarter of the memory of numbers in 0…1.

@@ -174,6 +174,7 @@ def main():
         verbose=verbose,
     )
     keep("val_accuracy", history.history["val_accuracy"])
+    keep("val_loss", history.history["val_loss"])
 
 
 if __name__ == "__main__":

@@ -138,6 +138,7 @@ def main():
     test_loss, accuracy = np.array(sums) / len(data.test_images)
     # End of step 5.
     keep("test_accuracy", accuracy)
+    keep("test_loss", test_loss)
     if verbose:
         print(f"{args.epochs} epochs in {seconds:.1f} s", flush=True)
         print(f"test loss {test_loss:.3f}, test accuracy {accuracy:.3f}", flush=True)

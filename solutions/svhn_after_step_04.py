@@ -118,6 +118,7 @@ def main():
     # accuracy of the whole test set.
     test_loss, accuracy = net.evaluate(data.test_images, data.test_labels, 256, verbose=0)
     keep("test_accuracy", accuracy)
+    keep("test_loss", test_loss)
     if verbose:
         print(f"{args.epochs} epochs in {seconds:.1f} s", flush=True)
         print(f"test loss {test_loss:.3f}, test accuracy {accuracy:.3f}", flush=True)

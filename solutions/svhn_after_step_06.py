@@ -122,6 +122,7 @@ def main():
     sums = hvd.allreduce(np.array(means) * len(mine), op=hvd.Sum, name="test")
     test_loss, accuracy = np.array(sums) / len(data.test_images)
     keep("test_accuracy", accuracy)
+    keep("test_loss", test_loss)
     if verbose:
         print(f"{args.epochs} epochs in {seconds:.1f} s", flush=True)
         print(f"test loss {test_loss:.3f}, test accuracy {accuracy:.3f}", flush=True)

@@ -5,7 +5,9 @@ from pathlib import Path
 import pytest
 from verdicts import SECONDS_UNTIL_A_VERDICT, passed, solution, told, verdict_on
 
-from hvdcourse.exercises import EXERCISES, find_exercise
+from hvdcourse import check
+from hvdcourse.exercises import EXERCISES, SOLUTIONS, find_exercise
+from hvdcourse.launch import BadInput
 
 pytestmark = [pytest.mark.timeout(240)]
 
@@ -97,6 +99,12 @@ def test_every_exercise_has_three_differently_written_right_answers(name):
     # A repair of one place has one.
     wanted = 1 if len(find_exercise(name).steps) == 1 else 3
     assert sum(exercise_of(answer) == name for answer in ANSWERS) >= wanted
+
+
+def test_a_check_of_no_step_at_all_is_refused():
+    said = "there is no step to check; mpi_concepts has steps 1 to 8"
+    with pytest.raises(BadInput, match=said):
+        check("mpi_concepts", [], folder=SOLUTIONS)
 
 
 @pytest.mark.parametrize("name", EACH_EXERCISE)

@@ -1,8 +1,11 @@
 """Scores and the leaderboard: how they are shown, kept and shared."""
 
 import json
+import os
 import subprocess
 import sys
+import tempfile
+from pathlib import Path
 
 import pytest
 
@@ -62,6 +65,51 @@ for number in range(20):
     assert [process.wait(60) for process in processes] == [0] * 4
     assert len(leaderboard.read(board)) == 80
     assert len(board.read_text().splitlines()) == 80
+
+
+@pytest.fixture
+def umask():
+    """Give new files the usual mode."""
+    before = os.umask(0o022)
+    yield
+    os.umask(before)
+
+
+@pytest.mark.parametrize(("folder", "file"), [(0o755, 0o644), (0o2775, 0o664), (0o1777, 0o666)])
+def test_whoever_may_write_into_the_folder_may_write_to_its_board(folder, file, umask, tmp_path):
+    tmp_path.chmod(folder)
+    for name in ("Ann", "Ben"):
+        leaderboard.add(a_score(), name, tmp_path / "board.jsonl")
+        made = {path.name: path.stat().st_mode & 0o777 for path in tmp_path.iterdir()}
+        assert made == {"board.jsonl": file, ".board.jsonl.lock": file}
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="becoming a second account needs root")
+def test_a_second_account_adds_to_the_board(umask):
+    with tempfile.TemporaryDirectory(dir="/tmp") as folder:
+        Path(folder).chmod(0o1777)
+        board = Path(folder, "board.jsonl")
+        leaderboard.add(a_score(), "Ann", board)
+        child = os.fork()
+        if child == 0:
+            os.setgroups([])
+            os.setgid(65534)
+            os.setuid(65534)
+            try:
+                leaderboard.add(a_score(), "Ben", board)
+            except BaseException as error:
+                os.write(2, repr(error).encode())
+                os._exit(1)
+            os._exit(0)
+        assert os.waitpid(child, 0)[1] == 0
+        assert {one["name"] for one in leaderboard.read(board)} == {"Ann", "Ben"}
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write to any file")
+def test_a_lock_that_is_not_for_this_account_is_known_before_anything_is_run(tmp_path):
+    (tmp_path / ".board.jsonl.lock").touch(0o444)
+    with pytest.raises(OSError, match=r"\.lock cannot be written to"):
+        leaderboard.check_writable(tmp_path / "board.jsonl")
 
 
 @pytest.mark.parametrize("name", ["", "  ", "x" * 41, "a\x1b[31m"])

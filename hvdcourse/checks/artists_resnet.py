@@ -59,8 +59,15 @@ class Evidence:
 
 
 def ended(evidence: Evidence) -> Finding:
-    for name in ("alone", "resumed", "four"):
-        evidence.run(name)
+    """The runs ended well, and trained: a program that does nothing ends well, too."""
+    # How much is left after a kill is what another part looks at.
+    for name, least in (("alone", SMALL_EPOCHS), ("resumed", 1), ("four", SMALL_EPOCHS)):
+        steps = [len(rank.notes("step")) for rank in evidence.run(name).ranks]
+        demand(
+            f"in the run {name!r} every rank trains: one step in an epoch is the least",
+            [mine >= least for mine in steps],
+            [f"made {mine} steps" for mine in steps],
+        )
     return MET
 
 

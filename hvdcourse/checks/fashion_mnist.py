@@ -35,6 +35,10 @@ def arguments(folder: Path) -> dict[str, Any]:
     }
 
 
+def check_validation(run: ObservedRun) -> None:
+    training.check_validation(run, "val")
+
+
 def check_saving(run: ObservedRun) -> None:
     training.check_one_writer(run)
     if run.earlier:
@@ -163,7 +167,7 @@ STEPS = (
         "shard(count, rank, size) gives a rank's share of the test images. "
         "hvd.callbacks.MetricAverageCallback() then averages what the ranks found; callbacks that "
         "use the metrics come after it.",
-        training.check_validation,
+        check_validation,
     ),
     (
         7,

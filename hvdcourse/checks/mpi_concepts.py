@@ -40,6 +40,19 @@ def distance(seen: Any, expected: np.ndarray) -> str:
     return f"off by up to {np.abs(seen - expected).max():.1g} a pixel"
 
 
+def talked(run: ObservedRun, since: str, before: str) -> list[bool]:
+    """Return for every rank whether it took part in a collective between two reports."""
+    return [bool(rank.communicated(since, before)[-1]) for rank in run.ranks]
+
+
+def after_talking(seen: list[str], spoke: list[bool]) -> list[str]:
+    """Return what was seen of each rank, and whether a collective led to it."""
+    return [
+        f"{one}, {'after' if did else 'without'} a collective"
+        for one, did in zip(seen, spoke, strict=True)
+    ]
+
+
 def check_place(run: ObservedRun) -> None:
     places = run.found("place")
     expected = [{"rank": r, "size": run.np, "local_rank": r} for r in range(run.np)]
@@ -73,44 +86,44 @@ def check_mean(run: ObservedRun) -> None:
     images, _ = images_and_labels(run)
     rows = [row for mine in run.found("rows") for row in mine]
     expected = images[rows].mean(axis=0)
-    means = run.found("mean")
-    talked = [bool(rank.communicated("direction", "mean")[-1]) for rank in run.ranks]
-    met = [close(mean, expected) and spoke for mean, spoke in zip(means, talked, strict=True)]
-    seen = [
-        f"{distance(mean, expected)}, {'after' if spoke else 'without'} a collective"
-        for mean, spoke in zip(means, talked, strict=True)
-    ]
+    means, spoke = run.found("mean"), talked(run, "direction", "mean")
+    met = [close(mean, expected) and did for mean, did in zip(means, spoke, strict=True)]
+    seen = after_talking([distance(mean, expected) for mean in means], spoke)
     demand("every rank gets the mean over all ranks' images, by a collective", met, seen)
 
 
 def check_gather(run: ObservedRun) -> None:
     scores, gathered = run.found("scores"), run.found("all_scores")
     expected = np.concatenate([np.array(mine) for mine in scores])
-    met = [close(one, expected) for one in gathered]
-    seen = [f"{len(one)} scores" for one in gathered]
-    demand(f"every rank holds all {len(expected)} scores, in the order of ranks", met, seen)
+    spoke = talked(run, "scores", "all_scores")
+    met = [close(one, expected) and did for one, did in zip(gathered, spoke, strict=True)]
+    seen = after_talking([f"{len(one)} scores" for one in gathered], spoke)
+    wanted = f"every rank gets all {len(expected)} scores, in the order of ranks, by a collective"
+    demand(wanted, met, seen)
 
 
 def check_regroup(run: ObservedRun) -> None:
     _, labels = images_and_labels(run)
     everything = [row for mine in run.found("rows") for row in mine]
-    regrouped = run.found("regrouped")
+    regrouped, spoke = run.found("regrouped"), talked(run, "all_scores", "regrouped")
     met = []
     for rank, mine in enumerate(regrouped):
         expected = sorted(row for row in everything if labels[row] % run.np == rank)
-        met.append(sorted(mine) == expected)
+        met.append(sorted(mine) == expected and spoke[rank])
     seen = [f"{len(mine)} images of the digits {sorted(set(labels[mine]))}" for mine in regrouped]
-    demand("rank r holds exactly the images whose digit d has d % size == r", met, seen)
+    wanted = "rank r gets exactly the images whose digit d has d % size == r, by a collective"
+    demand(wanted, met, after_talking(seen, spoke))
 
 
 def check_reducescatter(run: ObservedRun) -> None:
     total = np.sum([np.array(one) for one in run.found("brightness")], axis=0)
     parts = np.split(total, run.np)
-    mine = run.found("my_brightness")
-    met = [close(one, part) for one, part in zip(mine, parts, strict=True)]
+    mine, spoke = run.found("my_brightness"), talked(run, "brightness", "my_brightness")
+    met = [close(one, part) and did for one, part, did in zip(mine, parts, spoke, strict=True)]
     seen = [f"{len(one)} pixels with a sum of {np.sum(one):.3f}" for one in mine]
     sums = ", ".join(f"{part.sum():.3f}" for part in parts)
-    demand(f"each rank holds its {64 // run.np} pixels summed over the ranks ({sums})", met, seen)
+    wanted = f"each rank gets its {64 // run.np} pixels summed over the ranks, by a collective"
+    demand(f"{wanted} ({sums})", met, after_talking(seen, spoke))
 
 
 def check_one_writer(run: ObservedRun) -> None:

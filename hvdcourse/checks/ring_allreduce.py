@@ -107,22 +107,40 @@ def check_allgather(run: ObservedRun) -> None:
 
 
 def check_traffic(run: ObservedRun, since: str, before: str) -> None:
-    """Demand that each rank sent all chunks but one, and used no collective of MPI's own."""
+    """Demand that each rank sent its neighbour all chunks but one, without MPI's collectives."""
     for case, (length, (bounds,)) in enumerate(by_length(run, "bounds")):
         messages = [rank.communicated(since, before, "message")[case] for rank in run.ranks]
         collectives = [rank.communicated(since, before, "collective")[case] for rank in run.ranks]
+        sizes = bounds[0][:, 1] - bounds[0][:, 0]
+        # Which chunk a rank leaves out depends on its place in the ring.
+        least, most = ((length - int(one)) * BYTES_A_NUMBER for one in (sizes.max(), sizes.min()))
         sent = [sum(message["bytes"] for message in mine) for mine in messages]
-        smallest = int((bounds[0][:, 1] - bounds[0][:, 0]).min())
-        limit = (length - smallest) * BYTES_A_NUMBER
-        met = [number <= limit and not used for number, used in zip(sent, collectives, strict=True)]
-        seen = [
-            f"sent {number} bytes in {len(mine)} messages, and called {len(used)} collectives"
-            for number, mine, used in zip(sent, messages, collectives, strict=True)
+        astray = [
+            sorted({message["to"] for message in mine} - {(rank + 1) % run.np})
+            for rank, mine in enumerate(messages)
         ]
+        met = [
+            least <= number <= most and not others and not used
+            for number, others, used in zip(sent, astray, collectives, strict=True)
+        ]
+        seen = [
+            traffic_in_words(number, len(mine), others, [one["collective"] for one in used])
+            for number, mine, others, used in zip(sent, messages, astray, collectives, strict=True)
+        ]
+        bytes_ = f"{most} bytes" if least == most else f"between {least} and {most} bytes"
         wanted = (
-            f"for length {length}, each rank sends at most {limit} bytes, to its neighbour alone"
+            f"for length {length}, each rank sends {bytes_}, to its neighbour alone, and calls no "
+            "collective"
         )
         demand(wanted, met, seen)
+
+
+def traffic_in_words(sent: int, messages: int, astray: list[int], collectives: list[str]) -> str:
+    """Say what a rank sent, to which other ranks than its neighbour, and what it called."""
+    others = f", some to rank {' and '.join(map(str, astray))}" if astray else ""
+    called = ", ".join(dict.fromkeys(collectives)) or "no collective"
+    count = f"{messages} message" + ("s" if messages != 1 else "")
+    return f"sent {sent} bytes in {count}{others}, and called {called}"
 
 
 STEPS = (

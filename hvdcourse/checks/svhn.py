@@ -23,7 +23,7 @@ def arguments(folder: Path) -> dict[str, Any]:
 
 
 def check_test(run: ObservedRun) -> None:
-    training.check_validation(run, "test_accuracy")
+    training.check_validation(run, "test")
 
 
 def check_one_voice_and_writer(run: ObservedRun) -> None:

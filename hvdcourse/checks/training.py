@@ -80,18 +80,19 @@ def check_place(run: ObservedRun) -> None:
     """Every rank knows its place, and sees one GPU: that of its local rank."""
     places = [notes(rank, "place")[0] for rank in run.ranks]
     met = [
-        (place["rank"], place["size"], place["local_rank"]) == (r, run.np, r)
-        and place["gpus"] in ([r], [])
+        (place["rank"], place["size"]) == (r, run.np) and place["gpus"] == [place["local_rank"]]
         for r, place in enumerate(places)
     ]
     seen = [
         "Horovod was not initialised" if place["rank"] is None else
-        f"rank {place['rank']} of {place['size']}, sees {gpus_in_words(place['gpus'])}"
+        f"rank {place['rank']} of {place['size']}, with local rank {place['local_rank']}, sees "
+        f"{gpus_in_words(place['gpus'])}"
         for place in places
     ]  # fmt: skip
     demand(
         f"the ranks are 0 to {run.np - 1} of {run.np}, and each sees one GPU, with the number of "
-        "its local rank (where there are none, the check pretends that there are)",
+        "its local rank (which the check lets differ from the rank, as on several machines; where "
+        "there are no GPUs, it pretends that there are)",
         met,
         seen,
     )
@@ -215,10 +216,26 @@ def check_shares(run: ObservedRun) -> None:
             more = sum(n > 1 for n in times.values())
             seen += [f"epoch {epoch + 1}: {len(times)} images were seen, {more} more than once"]
             raise Unmet(wanted, seen)
+    check_fewer_steps(run, per_epoch)
 
 
-def check_validation(run: ObservedRun, accuracy_name: str = "val_accuracy") -> None:
-    """The test images are shared out, and every rank reports the accuracy of them all."""
+def check_fewer_steps(run: ObservedRun, steps: int) -> None:
+    """An epoch has as many steps as batches of the wanted size, on all ranks, hold its images."""
+    size, count = run.arguments["batch_size"], run.arguments["images"]
+    fewest, most = count // (size * run.np), -(-count // (size * run.np))
+    demand(
+        f"with batches of {size} images on each rank an epoch has {most} steps"
+        f"{f', or {fewest}' if fewest < most else ''}; a single process makes {-(-count // size)}",
+        [fewest <= steps <= most] * run.np,
+        [f"makes {steps} steps, of {count / (steps * run.np):.3g} images on average"] * run.np,
+    )
+
+
+def check_validation(run: ObservedRun, metrics: str) -> None:
+    """The test images are shared out, and every rank reports the metrics of them all.
+
+    It reports them under the names ``metrics`` + ``_accuracy`` and + ``_loss``.
+    """
     known = known_samples("evaluated")
     shares = [
         {one for batch in samples_of(rank, "evaluated", known) for one in batch}
@@ -228,13 +245,18 @@ def check_validation(run: ObservedRun, accuracy_name: str = "val_accuracy") -> N
     seen = [f"evaluates {len(mine)} images" for mine in shares]
     wanted = f"each of the {len(known)} test images is evaluated by one rank"
     demand(wanted, [set(overlap) == {1} and len(overlap) == len(known)], seen)
-    correct = [notes(rank, "end")[0]["correct"] for rank in run.ranks]
-    whole = sum(mine[one] for mine, share in zip(correct, shares, strict=True) for one in share)
-    accuracy = whole / len(known)
-    reported = [float(np.ravel(rank.found(accuracy_name))[-1]) for rank in run.ranks]
+    for name, by_image in (("accuracy", "correct"), ("loss", "losses")):
+        values = [notes(rank, "end")[0][by_image] for rank in run.ranks]
+        found = [mine[one] for mine, share in zip(values, shares, strict=True) for one in share]
+        check_metric(run, f"{metrics}_{name}", name, float(np.mean(found)))
+
+
+def check_metric(run: ObservedRun, report: str, name: str, wanted: float) -> None:
+    """The last value that every rank reports is the wanted one."""
+    reported = [float(np.ravel(rank.found(report))[-1]) for rank in run.ranks]
     demand(
-        f"every rank has the accuracy of the whole test set, {accuracy:.4f}",
-        [abs(mine - accuracy) < SMALL for mine in reported],
+        f"every rank has the {name} of the whole test set, {wanted:.4f}",
+        [abs(mine - wanted) < SMALL * max(1, wanted) for mine in reported],
         [f"has {mine:.4f}" for mine in reported],
     )
 

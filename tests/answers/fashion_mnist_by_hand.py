@@ -57,18 +57,21 @@ class Rate(tf.keras.optimizers.schedules.LearningRateSchedule):
 
 
 class Whole(tf.keras.callbacks.Callback):
-    """Evaluates a part of the test set, and adds up the hits of all ranks."""
+    """Evaluates a part of the test set, and adds up the hits and losses of all ranks."""
 
     def __init__(self, images, labels):
         super().__init__()
         self.images, self.labels = images, labels
-        self.found = []
+        self.found = {"val_accuracy": [], "val_loss": []}
 
     def on_epoch_end(self, epoch, logs=None):
         mine = slice(hvd.rank(), None, hvd.size())
         scores = self.model(self.images[mine], training=False).numpy()
-        hits = np.float64((scores.argmax(axis=1) == self.labels[mine]).sum())
-        self.found.append(float(hvd.allreduce(hits, op=hvd.Sum)) / len(self.labels))
+        hits = scores.argmax(axis=1) == self.labels[mine]
+        losses = tf.nn.sparse_softmax_cross_entropy_with_logits(self.labels[mine], scores).numpy()
+        for name, values in (("val_accuracy", hits), ("val_loss", losses)):
+            total = hvd.allreduce(np.float64(values.sum()), op=hvd.Sum)
+            self.found[name].append(float(total) / len(self.labels))
 
 
 def main():
@@ -116,7 +119,8 @@ def main():
         callbacks=[ReportMetrics(images_per_epoch=len(images)), whole, *writers],
         verbose=int(first),
     )
-    keep("val_accuracy", whole.found)
+    for name, values in whole.found.items():
+        keep(name, values)
 
 
 if __name__ == "__main__":

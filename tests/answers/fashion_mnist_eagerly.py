@@ -47,9 +47,8 @@ class EachStep(tf.keras.callbacks.Callback):
         self.model.optimizer.learning_rate = rate * self.factor
 
     def on_epoch_end(self, epoch, logs=None):
-        logs["val_accuracy"] = float(
-            hvd.allreduce(np.float64(logs["val_accuracy"]), op=hvd.Average)
-        )
+        for name in ("val_accuracy", "val_loss"):
+            logs[name] = float(hvd.allreduce(np.float64(logs[name]), op=hvd.Average))
         if rank == 0:
             print(logs)
             self.model.save_weights(self.arguments.folder / f"after{epoch + 1}")
@@ -103,6 +102,7 @@ def main():
         verbose=0,
     )
     keep("val_accuracy", history.history["val_accuracy"])
+    keep("val_loss", history.history["val_loss"])
 
 
 if __name__ == "__main__":

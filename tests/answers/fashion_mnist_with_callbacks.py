@@ -115,7 +115,8 @@ def main():
         validation_data=(data.test_images[share], data.test_labels[share]),
         verbose=2 * boss,
     )
-    keep("val_accuracy", done.history["val_accuracy"])
+    for name in ("val_accuracy", "val_loss"):
+        keep(name, done.history[name])
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Right: Isend and Irecv, the first chunks being the longer ones."""
+"""Right: Isend and Irecv on a ring that MPI makes, the first chunks being the longer ones."""
 
 import argparse
 
@@ -21,10 +21,10 @@ def chunk_bounds(length, size):
 
 
 def exchange(outgoing, incoming, communicator):
-    ring = communicator.size
+    before, after = communicator.Shift(0, 1)
     requests = [
-        communicator.Irecv(incoming, source=(communicator.rank + ring - 1) % ring),
-        communicator.Isend(outgoing, dest=(communicator.rank + 1) % ring),
+        communicator.Irecv(incoming, source=before),
+        communicator.Isend(buf=outgoing, dest=after),
     ]
     MPI.Request.Waitall(requests)
 
@@ -52,7 +52,8 @@ def sample(vector):
 
 def main():
     arguments = read_arguments()
-    communicator = MPI.COMM_WORLD
+    world = MPI.COMM_WORLD
+    communicator = world.Create_cart([world.size], periods=[True])
     generator = np.random.default_rng()  # every rank draws other numbers
 
     outgoing = generator.integers(0, 1000, size=1_000_000).astype(np.float64)

@@ -63,6 +63,7 @@ def main():
         verbose=2 if first else 0,
     )
     keep("test_accuracy", history.history["val_accuracy"])
+    keep("test_loss", history.history["val_loss"])
 
 
 main()

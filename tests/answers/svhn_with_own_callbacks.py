@@ -82,9 +82,12 @@ def main():
     net.fit(ds, epochs=args.epochs, callbacks=callbacks, verbose=0)
 
     mine = slice(hvd.rank(), None, hvd.size())
-    found = net.predict(data.test_images[mine], verbose=0).argmax(axis=1)
-    right = hvd_keras.allgather((found == data.test_labels[mine]).astype(np.float32))
+    labels = data.test_labels[mine]
+    found = net.predict(data.test_images[mine], verbose=0)
+    right = hvd_keras.allgather((found.argmax(axis=1) == labels).astype(np.float32))
+    losses = tf.nn.sparse_softmax_cross_entropy_with_logits(labels, found)
     keep("test_accuracy", np.mean(right))
+    keep("test_loss", np.mean(hvd_keras.allgather(losses)))
 
 
 main()
