@@ -1,5 +1,8 @@
 """Checkpoints that are whole or absent, the last few of them, and the newest one that is whole.
 
+The newest is the one that was saved last, whatever its number: a training that begins anew in the
+folder of a longer one keeps its own, and goes on with them.
+
 A file is written under a temporary name, forced to the disk (fsync), and only then renamed, which
 POSIX makes one step: https://pubs.opengroup.org/onlinepubs/9699919799/functions/rename.html. Who
 finds the name finds all of the file, also after a crash or a power cut.
@@ -9,7 +12,6 @@ import os
 import re
 import sys
 import tempfile
-import zipfile
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -36,9 +38,14 @@ class CannotSave(OSError):
 
 
 def saved_in(folder: str | Path) -> list[Path]:
-    """Return the checkpoints in a folder, whole or not, the newest first."""
+    """Return the checkpoints in a folder, whole or not, the one that was saved last first."""
     found = [path for path in Path(folder).glob("checkpoint-*.npz") if _NAME.fullmatch(path.name)]
-    return sorted(found, key=number_of, reverse=True)
+    return sorted(found, key=lambda path: (saved_at(path), number_of(path)), reverse=True)
+
+
+def saved_at(path: Path) -> int:
+    """Return when a checkpoint was saved, in nanoseconds."""
+    return path.stat().st_mtime_ns
 
 
 def number_of(path: Path) -> int:
@@ -86,6 +93,10 @@ def write_whole(path: Path, arrays: Mapping[str, np.ndarray]) -> None:
         with os.fdopen(descriptor, "wb") as file:
             np.savez(file, **arrays)
             file.flush()
+            # A clock that is slow, or was set back, must not make it older than those before it.
+            latest = max(map(saved_at, saved_in(path.parent)), default=0)
+            moment = max(os.fstat(file.fileno()).st_mtime_ns, latest + 1)
+            os.utime(file.fileno(), ns=(moment, moment))
             os.fsync(file.fileno())
         os.replace(name, path)
     except BaseException:
@@ -108,8 +119,9 @@ def load_newest(folder: str | Path) -> Checkpoint | None:
     for path in saved_in(folder):
         try:
             return Checkpoint(path, number_of(path), read(path))
-        except (OSError, ValueError, EOFError, KeyError, zipfile.BadZipFile) as error:
-            print(f"{path} is damaged and was skipped: {error}", file=sys.stderr, flush=True)
+        except Exception as error:  # A damaged header makes the readers raise nearly anything.
+            why = str(error) or type(error).__name__
+            print(f"{path} is damaged and was skipped: {why}", file=sys.stderr, flush=True)
     return None
 
 

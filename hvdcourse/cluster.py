@@ -11,8 +11,14 @@ import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
+from uuid import uuid4
 
-from hvdcourse.cluster_commands import horovodrun_command, host_list, mpirun_command
+from hvdcourse.cluster_commands import (
+    horovodrun_command,
+    host_list,
+    hosts_from,
+    mpirun_command,
+)
 from hvdcourse.cluster_execute import CommandFailed, Completed, execute, undisturbed
 from hvdcourse.cluster_guard import guarded
 from hvdcourse.cluster_host import (
@@ -52,6 +58,7 @@ __all__ = [
     "horovodrun_command",
     "host_list",
     "hosts",
+    "hosts_from",
     "missing",
     "mpirun_command",
     "status",
@@ -129,7 +136,11 @@ def refuse_if_missing() -> None:
 
 
 def up(
-    count: int = 2, slots: int | str | Sequence[int] = 2, bandwidth: str | None = None
+    count: int = 2,
+    slots: int | str | Sequence[int] = 2,
+    bandwidth: str | None = None,
+    *,
+    owner: str | None = None,
 ) -> list[Host]:
     """Make hosts node1, node2 … and return them; where they are up already, do nothing.
 
@@ -137,13 +148,14 @@ def up(
         count: how many hosts.
         slots: how many ranks each holds: one number, or one for each host. It is only noted.
         bandwidth: what each host's link lets through each way, such as "1gbit"; None: no limit.
+        owner: who makes them, if it is not to be anyone who removes them; see ``down``.
 
     Raises:
         BadInput: an argument is wrong.
         ClusterError: the machine cannot have them, other hosts are up, or something failed; what
             was made before has then been removed.
     """
-    wanted = Record(checked_slots(count, slots), checked_bandwidth(bandwidth))
+    wanted = Record(checked_slots(count, slots), checked_bandwidth(bandwidth), owner=owner)
     refuse_if_missing()
     with only_one():
         record = read_record()
@@ -192,8 +204,11 @@ def whole(record: Record) -> bool:
     return record.complete and all(first_process(host) is not None for host in record.hosts)
 
 
-def down() -> bool:
+def down(owner: str | None = None) -> bool:
     """Remove the hosts and all that runs on them; return whether there were any.
+
+    Args:
+        owner: leave hosts that somebody else has made where they are; None: remove all.
 
     Raises:
         ClusterError: it needs root, or something could not be removed.
@@ -202,6 +217,8 @@ def down() -> bool:
         raise ClusterError("removing hosts needs root: use `sudo`")
     with only_one():
         record = read_record()
+        if record is not None and owner not in (None, record.owner):
+            return False
         if record is not None:
             remove(record)
         elif FOLDER.exists():
@@ -268,12 +285,14 @@ def hosts(
 ) -> Iterator[list[Host]]:
     """Make hosts for the block, as ``up`` does, and remove them however it ends.
 
-    They are removed also where this process is killed.
+    They are removed also where this process is killed, while they are made too. Hosts that were up
+    before the block stay.
     """
-    made = up(count, slots, bandwidth)
-    with guarded():
+    owner = uuid4().hex
+    with guarded(owner):
+        made = up(count, slots, bandwidth, owner=owner)
         try:
             yield made
         finally:
             with undisturbed():
-                down()
+                down(owner)

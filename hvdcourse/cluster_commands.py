@@ -9,6 +9,21 @@ from hvdcourse.launch import BACKENDS, BadInput
 Hosts = Sequence[Host] | Mapping[str, int]
 
 
+def hosts_from(text: str) -> dict[str, int]:
+    """Return the hosts that a launcher's ``a:4,b:4`` names, with their slots.
+
+    Raises:
+        BadInput: it names no hosts, or none with slots.
+    """
+    found = {}
+    for one in text.split(","):
+        name, _, slots = one.strip().rpartition(":")
+        if not name or not slots.isdecimal() or int(slots) < 1 or name in found:
+            raise BadInput(f"hosts are written as a:4,b:4, each once, with slots; got {text!r}")
+        found[name] = int(slots)
+    return found
+
+
 def host_list(hosts: Hosts) -> str:
     """Return the hosts as launchers read them: ``node1:2,node2:1``."""
     slots = hosts if isinstance(hosts, Mapping) else {one.name: one.slots for one in hosts}
@@ -39,7 +54,7 @@ def horovodrun_command(
     np: int | None = None,
     backend: str = "gloo",
     script: Sequence[str] = (),
-    interface: str = INTERFACE,
+    interface: str | None = INTERFACE,
 ) -> list[str]:
     """Return the ``horovodrun`` line that starts ``python SCRIPT…`` on several hosts.
 
@@ -48,7 +63,8 @@ def horovodrun_command(
         np: how many ranks; None for one for each slot.
         backend: ``"gloo"`` or ``"mpi"``.
         script: the script and its arguments.
-        interface: the network interface, of the same name on all hosts.
+        interface: the network interface, of the same name on all hosts; None: the launcher
+            looks for one.
 
     Raises:
         BadInput: an argument is wrong.
@@ -57,10 +73,11 @@ def horovodrun_command(
         raise BadInput(f"backend must be one of {', '.join(BACKENDS)}; got {backend!r}")
     ranks = checked_hosts(hosts, np)
     words = ["horovodrun", "-np", str(ranks), "-H", host_list(hosts)]
-    words += ["--network-interfaces", interface, f"--{backend}"]
+    words += [*(["--network-interfaces", interface] if interface else []), f"--{backend}"]
     if backend == "mpi":
         # ssh gives no PATH on the other hosts, so Open MPI must be told where its daemon is.
-        words += [f"--mpi-args=--prefix {sys.prefix} --mca oob_tcp_if_include {interface}"]
+        messages = f" --mca oob_tcp_if_include {interface}" if interface else ""
+        words += [f"--mpi-args=--prefix {sys.prefix}{messages}"]
     return [*words, "python", *script]
 
 
@@ -69,7 +86,7 @@ def mpirun_command(
     np: int | None = None,
     script: Sequence[str] = (),
     exported: Sequence[str] = (),
-    interface: str = INTERFACE,
+    interface: str | None = INTERFACE,
 ) -> list[str]:
     """Return the plain ``mpirun`` line for the same: horovodrun writes most of this for you.
 
@@ -78,7 +95,7 @@ def mpirun_command(
         np: how many ranks; None for one for each slot.
         script: the script and its arguments.
         exported: environment variables that the ranks need, besides those they cannot do without.
-        interface: the network interface, of the same name on all hosts.
+        interface: the network interface, of the same name on all hosts; None: any.
 
     Raises:
         BadInput: an argument is wrong.
@@ -87,7 +104,8 @@ def mpirun_command(
     words = ["mpirun", "--prefix", sys.prefix, "-np", str(ranks), "-H", host_list(hosts)]
     words += ["--bind-to", "none", "--map-by", "slot", "--allow-run-as-root"]
     words += ["--mca", "pml", "ob1", "--mca", "btl", "^openib"]
-    words += ["--mca", "btl_tcp_if_include", interface, "--mca", "oob_tcp_if_include", interface]
+    for what in ("btl_tcp_if_include", "oob_tcp_if_include") if interface else ():
+        words += ["--mca", what, interface]
     for name in ("PATH", "OPAL_PREFIX", "TF_CPP_MIN_LOG_LEVEL", *exported):
         words += ["-x", name]
     return [*words, "python", *script]

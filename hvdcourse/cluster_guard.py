@@ -1,7 +1,7 @@
 """Removes the hosts of ``cluster.hosts`` where the process that made them ends before it does so.
 
-``python -m hvdcourse.cluster_guard`` reads its stdin. Its maker says DONE once the hosts are gone;
-a kernel that was killed says nothing, and the pipe is closed.
+``python -m hvdcourse.cluster_guard OWNER`` reads its stdin. Its maker says DONE once the hosts are
+gone; a kernel that was killed says nothing, and the pipe is closed.
 """
 
 import signal
@@ -14,10 +14,10 @@ DONE = b"done"
 
 
 @contextmanager
-def guarded() -> Iterator[None]:
-    """Have the hosts removed should this process die in the block."""
+def guarded(owner: str) -> Iterator[None]:
+    """Have the owner's hosts removed should this process die in the block."""
     guard = subprocess.Popen(
-        [sys.executable, "-m", "hvdcourse.cluster_guard"],
+        [sys.executable, "-m", "hvdcourse.cluster_guard", owner],
         stdin=subprocess.PIPE,
         stdout=subprocess.DEVNULL,
         start_new_session=True,
@@ -37,7 +37,7 @@ def main() -> None:
         return
     from hvdcourse import cluster
 
-    cluster.down()
+    cluster.down(sys.argv[1])
 
 
 if __name__ == "__main__":

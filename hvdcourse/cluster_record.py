@@ -58,6 +58,8 @@ class Record:
     bandwidth: str | None
     namespaces: list[str] = field(default_factory=list)
     complete: bool = False
+    # The block that the hosts are for, and that removes them; none where a person asked for them.
+    owner: str | None = None
 
     @property
     def hosts(self) -> list[Host]:

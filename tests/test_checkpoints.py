@@ -1,5 +1,6 @@
 """A checkpoint is whole or it is not there, whatever happens while it is written."""
 
+import os
 import signal
 import subprocess
 import sys
@@ -31,7 +32,7 @@ def test_what_was_saved_is_loaded(tmp_path):
     assert found.arrays["dense/kernel"].dtype == np.float32
 
 
-def test_the_last_ones_stay_and_the_newest_is_loaded_by_number(tmp_path):
+def test_the_last_ones_stay_and_the_newest_is_loaded(tmp_path):
     for number in (1, 2, 9, 10, 1000000):
         save(tmp_path, number, arrays(number), keep=3)
     assert [path.name for path in saved_in(tmp_path)] == [
@@ -40,6 +41,27 @@ def test_the_last_ones_stay_and_the_newest_is_loaded_by_number(tmp_path):
         "checkpoint-000009.npz",
     ]
     assert load_newest(tmp_path).number == 1000000
+
+
+def test_a_new_training_keeps_its_own_among_those_of_a_longer_one(tmp_path):
+    for number in (8, 9, 10):
+        save(tmp_path, number, arrays(number), keep=3)
+    save(tmp_path, 1, arrays(1), keep=3)
+    assert load_newest(tmp_path).number == 1
+    assert [path.name for path in saved_in(tmp_path)] == [
+        "checkpoint-000001.npz",
+        "checkpoint-000010.npz",
+        "checkpoint-000009.npz",
+    ]
+    save(tmp_path, 2, arrays(2), keep=1)
+    assert names(tmp_path) == ["checkpoint-000002.npz"]
+
+
+def test_a_clock_that_was_set_back_makes_no_checkpoint_old(tmp_path):
+    later = time.time() + 1000
+    os.utime(save(tmp_path, 1, arrays(1)), (later, later))
+    save(tmp_path, 2, arrays(2), keep=1)
+    assert names(tmp_path) == ["checkpoint-000002.npz"]
 
 
 def test_without_checkpoints_there_is_nothing_to_load(tmp_path):
@@ -67,6 +89,20 @@ def test_a_changed_byte_is_noticed(tmp_path, capsys):
     newest.write_bytes(content)
     assert load_newest(tmp_path).number == 1
     assert "damaged" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("mask", [0x01, 0xFF])
+def test_a_changed_byte_anywhere_is_noticed_or_changes_nothing(mask, tmp_path, capsys):
+    whole = save(tmp_path, 1, {"step": np.array(7)}).read_bytes()
+    (newest,) = saved_in(tmp_path)
+    noticed = 0
+    for place in range(len(whole)):
+        newest.write_bytes(whole[:place] + bytes([whole[place] ^ mask]) + whole[place + 1 :])
+        found = load_newest(tmp_path)
+        noticed += found is None
+        assert found is None or found.arrays == {"step": 7}, place
+    assert noticed > len(whole) / 2
+    assert capsys.readouterr().err.count("is damaged and was skipped") == noticed
 
 
 FULL_DISK = """

@@ -27,6 +27,25 @@ def test_hosts_may_be_a_table_and_the_interface_another():
     )
 
 
+def test_the_hosts_of_a_real_cluster_are_given_as_a_launcher_takes_them():
+    hosts = cluster.hosts_from("a:4, b:2")
+    assert hosts == {"a": 4, "b": 2}
+    over_gloo, over_mpi = (
+        cluster.horovodrun_command(hosts, None, backend, ["x.py"], interface=None)
+        for backend in ("gloo", "mpi")
+    )
+    assert over_gloo[:5] == over_mpi[:5] == ["horovodrun", "-np", "6", "-H", "a:4,b:2"]
+    for command in (over_gloo, over_mpi, cluster.mpirun_command(hosts, interface=None)):
+        said = " ".join(command)
+        assert not any(word in said for word in ("interface", "if_include", "None", "hvd0"))
+
+
+@pytest.mark.parametrize("text", ["", "a", "a:", ":4", "a:0", "a:-1", "a:4,,b:4", "a:4,a:4", "a:²"])
+def test_what_names_no_hosts_is_refused(text):
+    with pytest.raises(BadInput, match="hosts are written as a:4,b:4"):
+        cluster.hosts_from(text)
+
+
 def test_over_mpi_the_other_hosts_are_told_where_open_mpi_is():
     command = cluster.horovodrun_command(HOSTS, backend="mpi", script=["train.py"])
     (arguments,) = [word for word in command if word.startswith("--mpi-args=")]

@@ -107,6 +107,8 @@ def test_the_jobs_containers_are_the_recipes(mpijob):
     assert container(mpijob, "Launcher")["image"] == container(mpijob, "Worker")["image"]
     assert f"WORKDIR {container(mpijob, 'Launcher')['workingDir']}\n" in recipe
     assert "openssh-server" in recipe
+    # With the modes of a mounted Secret sshd would refuse its keys.
+    assert re.search(r"'StrictModes no\\n' > /etc/ssh/sshd_config\.d/\w+\.conf$", recipe, re.M)
 
 
 @pytest.mark.parametrize("name", RECIPES)
@@ -126,6 +128,13 @@ def test_recipes_build_horovod_as_the_readme_does(name):
     assert set(re.findall(settings, recipe)) == set(re.findall(settings, readme))
     for command in re.findall(r"tools/setup\.sh .*$", readme, re.MULTILINE):
         assert command in recipe
+
+
+def test_apptainer_finds_the_cuda_compiler():
+    # The base image sets it for Docker; a build by Apptainer is not to rely on that.
+    found = "PATH=/usr/local/cuda/bin:$PATH"
+    assert found in (PROJECT / "README.md").read_text()
+    assert found in (FILES / "hvdcourse.def").read_text().partition("%post")[2]
 
 
 def test_apptainer_copies_what_the_setup_reads():

@@ -41,9 +41,11 @@ def test_the_job_goes_on_when_a_worker_is_killed_be_it_rank_0_or_at_the_end(afte
     assert result.ok, result.explain()
     (killed,) = [one["value"] for one in result.ranks[0].evidence if one["report"] == "killed"]
     left = [one for one in epochs_of(result) if one["pid"] not in killed["pids"]]
-    # Over Gloo it may go unnoticed that a worker is gone when the others have done their last step.
     assert {one["epoch"] for one in left} == set(range(1, EPOCHS + 1))
-    assert left[-1]["size"] == (1 if after_epoch == 1 else left[-1]["size"])
+    # The other worker tells of the epoch itself a moment later, and may end the next one, too.
+    alone = [one["size"] for one in left if one["epoch"] > after_epoch + 1]
+    assert set(alone) == ({1} if after_epoch == 1 else set())
+    assert {one["size"] for one in left if one["epoch"] < after_epoch} <= {2}
     assert result.history["epoch"][-1] == EPOCHS
 
 
@@ -119,20 +121,26 @@ def test_a_discovery_script_that_is_of_no_use_is_named(fault, tmp_path):
     assert expected in told
 
 
-def test_a_discovery_script_that_fails_later_ends_the_job_or_lets_it_go_on(tmp_path):
-    script = tmp_path / "discover.sh"
-    count = tmp_path / "calls"
-    script.write_text(
-        f'#!/bin/sh\necho >> {count}\n[ "$(wc -l < {count})" -gt 4 ] && exit 1\n'
-        "echo localhost:1\necho 127.0.0.1:1\n"
-    )
+FAILS_LATER = """#!/bin/sh
+echo >> {calls}
+[ "$(wc -l < {calls})" -gt {good} ] && exit 1
+echo localhost:1
+echo 127.0.0.1:1
+"""
+
+
+@pytest.mark.parametrize("good", [1, 2])
+def test_only_the_launchers_first_call_of_a_discovery_script_must_not_fail(good, tmp_path):
+    """The course's own check calls it once before. Later faults are transient to Horovod."""
+    script, calls = tmp_path / "discover.sh", tmp_path / "calls"
+    script.write_text(FAILS_LATER.format(calls=calls, good=good))
     script.chmod(0o755)
     result = run_disturbed(discovery_script=script)
-    assert result.reason in ("ended", "failed")
-    if result.ok:
-        assert result.history["epoch"][-1] == EPOCHS
-    else:
-        assert "Failed to execute discovery script" in "\n".join(result.ranks[0].errors)
+    told = "\n".join([*result.output[0], *result.ranks[0].errors])
+    assert "Failed to execute discovery script" in told
+    assert len(calls.read_text().splitlines()) > good
+    assert (result.reason, result.ok) == (("failed", False) if good == 1 else ("ended", True))
+    assert (result.history.get("epoch", [0])[-1] == EPOCHS) is result.ok
 
 
 def test_ctrl_c_leaves_nothing(tmp_path):

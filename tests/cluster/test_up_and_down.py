@@ -190,6 +190,24 @@ def test_hosts_go_when_the_process_that_made_them_is_killed(number, nothing_chan
     assert wait_for(lambda: not FOLDER.exists())
 
 
+@pytest.mark.parametrize("reached", ["hvdcourse-switch", "hvdcourse-node1", "hvdcourse-node3"])
+def test_hosts_go_when_the_process_is_killed_while_it_makes_them(reached, nothing_changed):
+    code = "from hvdcourse import cluster\nwith cluster.hosts(4): pass"
+    process = subprocess.Popen([sys.executable, "-c", code])
+    while process.poll() is None and not (NAMESPACES / reached).exists():
+        time.sleep(0.001)
+    process.kill()
+    process.wait()
+    assert wait_for(lambda: not FOLDER.exists())
+
+
+def test_a_block_leaves_the_hosts_that_it_found(make_hosts):
+    make_hosts(2)
+    with cluster.hosts(2) as hosts:
+        before = first_process(hosts[1])
+    assert first_process(hosts[1]) == before is not None
+
+
 @pytest.mark.parametrize(
     ("arguments", "why"),
     [
