@@ -34,7 +34,7 @@ lab: setup
 
 test: setup lint
 	python -m pytest tests --cov=hvdcourse $(TEST_ARGUMENTS)
-	python -m pytest notebooks --nbval-lax --nbval-current-env
+	HVDCOURSE_STATE=$(CURDIR)/build/state python -m pytest notebooks --nbval-lax --nbval-current-env
 
 course: setup
 	python -m hvdcourse.course build/course

@@ -1,10 +1,14 @@
 """Runs the course's notebooks, solved and headless: ``python -m hvdcourse.course``."""
 
 import argparse
+import os
 import re
 import shutil
 import sys
+import tempfile
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from copy import deepcopy
 from pathlib import Path
 from typing import Any
@@ -20,6 +24,7 @@ from papermill import execute_notebook
 from papermill.exceptions import PapermillExecutionError
 from traitlets import CaselessStrEnum, default
 
+from hvdcourse.progress import STATE_VARIABLE
 from hvdcourse.verdict import UNMET_MARK
 
 
@@ -49,8 +54,24 @@ class NotebookFailed(RuntimeError):
     """A notebook did not run to its end; the message names it and the cell."""
 
 
+@contextmanager
+def state_of_its_own() -> Iterator[None]:
+    """Keep the solutions' scores and progress out of the learner's for the block."""
+    before = os.environ.get(STATE_VARIABLE)
+    with tempfile.TemporaryDirectory(prefix="hvdcourse-state-") as folder:
+        os.environ[STATE_VARIABLE] = folder
+        try:
+            yield
+        finally:
+            del os.environ[STATE_VARIABLE]
+            if before is not None:
+                os.environ[STATE_VARIABLE] = before
+
+
 def run_solved(notebook: Path, output: Path, **parameters: Any) -> nbformat.NotebookNode:
     """Execute a notebook with the solutions, and write it with its outputs.
+
+    Progress and scores go to a folder of their own, which is gone at the end.
 
     Args:
         notebook: the notebook, which is left as it is.
@@ -62,16 +83,17 @@ def run_solved(notebook: Path, output: Path, **parameters: Any) -> nbformat.Note
     """
     output.parent.mkdir(parents=True, exist_ok=True)
     try:
-        execute_notebook(
-            notebook,
-            output,
-            parameters={"SCRIPTS": "../solutions", **parameters},
-            cwd=notebook.parent,
-            kernel_name="python3",
-            progress_bar=False,
-            execution_timeout=CELL_SECONDS,
-            kernel_manager_class=LocalKernelManager,
-        )
+        with state_of_its_own():
+            execute_notebook(
+                notebook,
+                output,
+                parameters={"SCRIPTS": "../solutions", **parameters},
+                cwd=notebook.parent,
+                kernel_name="python3",
+                progress_bar=False,
+                execution_timeout=CELL_SECONDS,
+                kernel_manager_class=LocalKernelManager,
+            )
     except PapermillExecutionError as error:
         what = f"cell {error.cell_index}: {error.ename}: {error.evalue}"
         raise NotebookFailed(f"{notebook.name}, {what}") from error

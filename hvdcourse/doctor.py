@@ -117,13 +117,13 @@ def gpu_finding() -> Finding:
     """List the GPUs that the driver reports; having none is well."""
     if shutil.which("nvidia-smi") is None:
         return Finding("GPUs", "none: the ranks compute on the CPU cores")
-    listing = subprocess.run(["nvidia-smi", "-L"], capture_output=True, text=True, timeout=30)
-    return Finding(
-        "GPUs",
-        listing.stdout.strip() or listing.stderr.strip(),
-        listing.returncode == 0,
-        "nvidia-smi does not work; have the NVIDIA driver repaired",
-    )
+    fix = "nvidia-smi does not work; have the NVIDIA driver repaired"
+    try:
+        listing = subprocess.run(["nvidia-smi", "-L"], capture_output=True, text=True, timeout=30)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return Finding("GPUs", str(error), False, fix)
+    found = listing.stdout.strip() or listing.stderr.strip()
+    return Finding("GPUs", found, listing.returncode == 0, fix)
 
 
 def two_rank_findings(backend: str) -> list[Finding]:
@@ -136,8 +136,15 @@ def two_rank_findings(backend: str) -> list[Finding]:
     means = [rank.evidence[-1]["value"] for rank in result.ranks]
     right = means == [1.5, 1.5]
     finding = Finding(name, f"mean of 1 and 2 is {means}", right, fix_for(backend, result))
-    built = Finding("Horovod's build", facts["built with"])
+    built = Finding("Horovod's build", facts["built with"] + without_nccl(facts["built with"]))
     return [built, finding] if backend == "gloo" else [finding]
+
+
+def without_nccl(built_with: str) -> str:
+    """Return what a build without NCCL means on a machine with GPUs; empty elsewhere."""
+    if "NCCL" in built_with or shutil.which("nvidia-smi") is None:
+        return ""
+    return "; without NCCL the ranks do not use the GPUs: the README says how it is built"
 
 
 def fix_for(backend: str, result: RunResult) -> str:

@@ -81,20 +81,25 @@ class ForkServer:
 
     def start(self, settings: dict[str, str]) -> None:
         """Start the server. Raises OSError where it does not get ready."""
-        ours, theirs = socket.socketpair()
-        with theirs:
-            self.process = subprocess.Popen(
-                [sys.executable, "-u", "-m", "hvdcourse.fork_server"],
-                stdin=theirs,
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.DEVNULL,
-                start_new_session=True,
-                env={**without(os.environ), **settings},
-            )
-        self.connection, self.environment, self.owner = ours, settings, os.getpid()
-        ours.settimeout(START_SECONDS)
-        if ours.recv(len(READY), socket.MSG_WAITALL) != READY:
-            raise ConnectionError("the fork server ended while it started")
+        self.connection, theirs = socket.socketpair()
+        self.environment, self.owner = settings, os.getpid()
+        try:
+            with theirs:
+                self.process = subprocess.Popen(
+                    [sys.executable, "-u", "-m", "hvdcourse.fork_server"],
+                    stdin=theirs,
+                    stdout=subprocess.DEVNULL,
+                    stderr=subprocess.DEVNULL,
+                    start_new_session=True,
+                    env={**without(os.environ), **settings},
+                )
+            self.connection.settimeout(START_SECONDS)
+            if self.connection.recv(len(READY), socket.MSG_WAITALL) != READY:
+                raise ConnectionError("the fork server ended while it started")
+        except BaseException:
+            # Its late answer would be taken for the answer to the next request.
+            self.stop()
+            raise
 
     def fork(self, log: IO[bytes]) -> ForkedProcess:
         """Have a process forked. Raises OSError where the server does not answer."""

@@ -26,6 +26,10 @@ STOP_SECONDS = 8.0
 class BadInput(ValueError):
     """What was asked for cannot be run; the message names the input and what to do."""
 
+    def _render_traceback_(self) -> list[str]:
+        """Let a notebook show the message alone."""
+        return [f"BadInput: {self}"]
+
 
 def largest_np() -> int:
     """Return the largest number of ranks that this machine is asked to hold."""
@@ -93,7 +97,11 @@ def supervised(job: dict[str, Any]) -> Iterator[subprocess.Popen | ForkedProcess
     log = (Path(job["folder"]) / "supervisor.log").open("wb")
     process = start_supervisor(job, log)
     try:
-        around = {"cwd": os.getcwd(), "environ": dict(os.environ)}
+        around = {
+            "cwd": os.getcwd(),
+            "environ": dict(os.environ),
+            "cores": sorted(os.sched_getaffinity(0)),
+        }
         process.stdin.write(json.dumps({**job, **around}).encode() + b"\n")
         process.stdin.flush()
         yield process
@@ -178,5 +186,6 @@ def follow(job: dict[str, Any], display: RunDisplay) -> list[dict[str, Any]]:
             display.show(events[-1])
     if not events or events[-1]["event"] != "ended":
         log = (Path(job["folder"]) / "supervisor.log").read_text(errors="replace").strip()
-        events.append({"event": "ended", "reason": "the launcher was killed", "log": log})
+        reason = "the launcher failed" if "Traceback" in log else "the launcher was killed"
+        events.append({"event": "ended", "reason": reason, "log": log})
     return events

@@ -1,5 +1,6 @@
 """What came of a run: the end of every rank, its output, and which failure came first."""
 
+import math
 import re
 import signal
 from dataclasses import dataclass, field
@@ -23,7 +24,7 @@ class RankResult:
     rank: int
     status: int | None = None
     error: dict[str, str] | None = None
-    ended_at: float = 0.0
+    ended_at: float = math.inf
     position: Position | None = None
     output: list[str] = field(default_factory=list)
     errors: list[str] = field(default_factory=list)
@@ -57,7 +58,8 @@ class RunResult:
     """What came of a run of ``np`` ranks.
 
     ``reason`` is ``"ended"`` where every rank ended by itself, else ``"failed"``,
-    ``"time limit"``, ``"standstill"``, ``"interrupted"`` or ``"the launcher was killed"``.
+    ``"time limit"``, ``"standstill"``, ``"interrupted"``, ``"the launcher was killed"`` or, with
+    its traceback in ``launcher_log``, ``"the launcher failed"``.
     """
 
     command: str
@@ -158,7 +160,8 @@ def collect_result(
     launcher_output = []
     for event in events:
         if event["event"] == "exit" and event["rank"] is not None and not event["by_launcher"]:
-            ranks[event["rank"]].status = event["status"]
+            ended = ranks[event["rank"]]
+            ended.status, ended.ended_at = event["status"], min(ended.ended_at, event["time"])
         elif event["event"] == "output" and event["rank"] is None:
             launcher_output.append(event["line"])
         elif event["event"] == "output":
@@ -186,7 +189,7 @@ def collect_rank(number: int, job: dict[str, Any], folder: RunFolder) -> RankRes
         rank=number,
         status=ended.get("status"),
         error=ended.get("error"),
-        ended_at=ended.get("time", 0.0),
+        ended_at=ended.get("time", math.inf),
         evidence=folder.read_lines(number, "evidence"),
         metrics=folder.read_lines(number, "metrics"),
     )

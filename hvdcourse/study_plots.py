@@ -88,14 +88,14 @@ def plot_steps_to_target(
     batches = np.array(list(found))
     medians = np.array([np.median(steps) for steps in found.values()])
     reach = [[m - min(s), max(s) - m] for m, s in zip(medians, found.values(), strict=True)]
-    figure, axes = plt.subplots(figsize=(6, 3.8), layout="constrained")
+    figure, axes = plt.subplots(figsize=(6, 4.4), layout="constrained")
     axes.errorbar(
         batches, medians, yerr=np.array(reach).T, fmt="o-", color=COLOURS[0], capsize=4,
-        label="measured: median, least and most of the seeds",
+        label="measured: median, least and most",
     )  # fmt: skip
     axes.plot(
         batches, medians[0] * batches[0] / batches, "--", color="#777777",
-        label="perfect scaling: twice the batch, half the steps",
+        label="perfect scaling: half for twice the batch",
     )  # fmt: skip
     for colour, (name, scale) in zip(COLOURS[1:], noise_scales.items(), strict=False):
         axes.axvline(scale, color=colour, linewidth=1.5, linestyle=":", label=name)
@@ -106,7 +106,7 @@ def plot_steps_to_target(
     axes.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
     axes.set(xlabel="global batch size (images)", ylabel=f"steps to {target:.0%} on the test set")
     axes.spines[["top", "right"]].set_visible(False)
-    axes.legend(frameon=False, fontsize=8)
+    figure.legend(loc="outside lower center", ncols=2, frameon=False, fontsize=8)
     return figure
 
 

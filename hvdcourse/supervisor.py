@@ -110,7 +110,8 @@ class Supervisor:
         for rank, process in self.processes.items():
             if rank not in self.statuses and process.poll() is not None:
                 self.statuses[rank] = process.returncode
-                emit("exit", rank=rank, status=process.returncode, by_launcher=by_launcher)
+                end = {"status": process.returncode, "time": time.time()}
+                emit("exit", rank=rank, by_launcher=by_launcher, **end)
 
     def some_rank_failed(self) -> bool:
         """Tell whether a process or a rank has ended badly."""
@@ -201,9 +202,10 @@ class Supervisor:
 
 
 def read_job() -> dict[str, Any]:
-    """Read the job from stdin, and work where and in the environment that it was asked for in."""
+    """Read the job from stdin, and work where, as and on the cores that it was asked for on."""
     job = json.loads(sys.stdin.buffer.raw.readline())
     os.chdir(job["cwd"])
+    os.sched_setaffinity(0, job["cores"])
     os.environ.clear()
     os.environ.update(job["environ"])
     tempfile.tempdir = None  # it may have been chosen before

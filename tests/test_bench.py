@@ -82,6 +82,8 @@ def test_two_ranks_train_in_every_form(script, options, images, tools):
     for rank in result.ranks:
         assert [row["epoch"] for row in rank.metrics] == [1, 2]
         assert all(row["images_per_second"] > 0 for row in rank.metrics)
+    first, second = (rank.evidence[-1]["value"] for rank in result.ranks)
+    assert np.allclose(first, second, rtol=1e-4) is not options.get("no_allreduce", False)
 
 
 def test_the_ratios_are_judged_by_their_median(tools):

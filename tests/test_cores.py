@@ -5,6 +5,7 @@ import subprocess
 import sys
 
 import pytest
+from test_supervisor import every_start
 
 from hvdcourse.launch import run
 from hvdcourse.place import Place, share_of_cores
@@ -45,9 +46,9 @@ def found(result, name: str) -> list:
 
 
 @pytest.mark.skipif(len(CORES) < 2, reason="needs two cores")
-@pytest.mark.parametrize("backend", ["gloo", "mpi"])
-def test_two_ranks_have_different_cores_and_as_many_threads(backend, script):
-    result = run(script(SHOW), 2, backend=backend)
+@every_start
+def test_two_ranks_have_different_cores_and_as_many_threads(backend, ending, script):
+    result = run(script(SHOW + ending), 2, backend=backend)
     first, second = found(result, "cores")
     assert sorted(first + second) == CORES
     assert found(result, "threads") == [str(len(first)), str(len(second))]

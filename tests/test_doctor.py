@@ -89,6 +89,24 @@ def test_gpus_are_listed_and_a_broken_driver_is_named(status, monkeypatch, tmp_p
 def test_a_machine_without_gpus_is_well(monkeypatch, tmp_path):
     monkeypatch.setenv("PATH", str(tmp_path))
     assert doctor.gpu_finding().well
+    assert doctor.without_nccl("Gloo, MPI") == ""
+
+
+def test_gpus_beside_a_build_without_nccl_are_named(monkeypatch):
+    monkeypatch.setattr(doctor.shutil, "which", lambda name: f"/usr/bin/{name}")
+    assert doctor.without_nccl("Gloo, MPI, NCCL") == ""
+    assert "do not use the GPUs" in doctor.without_nccl("Gloo, MPI")
+
+
+def test_a_driver_that_does_not_answer_is_named(monkeypatch):
+    def hang(*_, **__):
+        raise doctor.subprocess.TimeoutExpired("nvidia-smi", 30)
+
+    monkeypatch.setattr(doctor.shutil, "which", lambda name: f"/usr/bin/{name}")
+    monkeypatch.setattr(doctor.subprocess, "run", hang)
+    finding = doctor.gpu_finding()
+    assert not finding.well
+    assert "timed out" in finding.found
 
 
 WRONG_MEAN = "from hvdcourse import report; report('built with', 'MPI'); report('mean', 2.0)"

@@ -66,6 +66,27 @@ def test_ranks_have_the_environment_and_the_folder_of_the_run(forked, tmp_path, 
     assert run(path, 1, quiet=True).output[0][0].startswith("None None ")
 
 
+@pytest.fixture
+def all_cores():
+    """Return the cores that this process may use, and give them back at the end."""
+    cores = sorted(os.sched_getaffinity(0))
+    yield cores
+    os.sched_setaffinity(0, cores)
+
+
+@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="needs two cores")
+@pytest.mark.parametrize("narrow_first", [True, False])
+def test_ranks_have_the_cores_of_the_run_and_not_of_the_server(narrow_first, forked, all_cores):
+    path = forked("""
+    import os
+    print(sorted(os.sched_getaffinity(0)))
+    """)
+    FORK_SERVER.stop()
+    for cores in (all_cores[:1], all_cores, all_cores[:1])[0 if narrow_first else 1 :]:
+        os.sched_setaffinity(0, cores)
+        assert run(path, 1, quiet=True).output == [[str(cores)]]
+
+
 def test_a_variable_that_is_read_at_a_start_reaches_a_new_server(forked):
     path = forked("""
     import sys
@@ -143,6 +164,17 @@ def test_a_killed_server_is_replaced(forked):
     assert FORK_SERVER.pid != killed
 
 
+def test_a_start_of_the_server_that_is_interrupted_is_forgotten(forked):
+    path = forked("    print('here')")
+    FORK_SERVER.stop()
+    signal.signal(signal.SIGALRM, signal.default_int_handler)
+    signal.setitimer(signal.ITIMER_REAL, 0.5)
+    with pytest.raises(KeyboardInterrupt):
+        run(path, 1, quiet=True)
+    assert FORK_SERVER.pid is None
+    assert run(path, 1, quiet=True).output == [["here"]]
+
+
 def test_a_killed_supervisor_takes_its_ranks_with_it_and_is_told_of(forked, tmp_path):
     path = forked(f"""
     import pathlib, time
@@ -162,7 +194,7 @@ def test_a_killed_supervisor_takes_its_ranks_with_it_and_is_told_of(forked, tmp_
     assert wait_for(lambda: not started_processes())
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
 def test_a_killed_command_leaves_no_server_behind(number, forked, tmp_path):
     path = forked(f"""
     import pathlib, time

@@ -249,6 +249,20 @@ def test_a_rank_killed_by_sigkill_is_named(backend, script):
     assert "Rank 1 failed first: was killed by SIGKILL" in result.explain()
 
 
+def test_a_rank_that_is_killed_after_another_has_raised_is_not_the_first(script):
+    path = script("""
+        import os, signal, time
+        from hvdcourse.place import Place
+        if Place.from_environment().rank == 0:
+            raise ValueError("too small")
+        time.sleep(1)
+        os.kill(os.getpid(), signal.SIGSEGV)
+    """)
+    result = run(path, 2, must_succeed=False)
+    assert [rank.status for rank in result.ranks] == [1, -11]
+    assert result.explain().startswith("Rank 0 failed first: ValueError: too small")
+
+
 def test_a_failed_run_can_be_returned_instead_of_raised(script):
     result = run(script("1 / 0"), 1, must_succeed=False, quiet=True)
     assert not result.ok
@@ -261,3 +275,10 @@ def test_the_traceback_in_a_notebook_is_the_ranks_own(script):
     lines = failed.value._render_traceback_()
     assert lines[0] == "RunFailed"
     assert not any(Path(launch.__file__).name in line for line in lines)
+
+
+def test_bad_input_in_a_notebook_is_one_line(script):
+    with pytest.raises(BadInput) as refused:
+        run(script("print()"), 0)
+    (line,) = refused.value._render_traceback_()
+    assert line.startswith("BadInput: np must be")

@@ -225,6 +225,13 @@ def test_a_killed_supervisor_takes_its_ranks_with_it_and_is_told_of(backend, sle
     assert wait_for(lambda: not started_processes())
 
 
+def test_a_failure_of_the_launcher_itself_is_told_with_its_traceback(script, monkeypatch):
+    monkeypatch.setattr(os, "sched_getaffinity", lambda pid: {100_000})
+    result = run(script("print()"), 1, must_succeed=False)
+    assert result.reason == "the launcher failed"
+    assert "OSError: [Errno 22] Invalid argument" in result.explain()
+
+
 def test_a_killed_mpirun_takes_its_ranks_with_it(sleeping):
     process = start_command(sleeping, "mpi")
     (mpirun,) = started("--oversubscribe")

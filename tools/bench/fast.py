@@ -2,7 +2,7 @@
 
 import horovod.tensorflow as hvd
 import tensorflow as tf
-from common import Meter, cross_entropy, read_arguments, read_images
+from common import Meter, cross_entropy, keep_sizes, read_arguments, read_images
 from fast_layers import FastConv2D
 
 from hvdcourse.models import bottleneck_resnet
@@ -42,6 +42,7 @@ def main():
         for rows in batches(len(images), hvd.rank(), hvd.size(), batch_size, seed=0, epoch=epoch):
             loss = train_step(rows)
         meter.on_epoch_end(epoch, {"loss": float(loss)})
+    keep_sizes(model)
 
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@ import json
 import os
 
 import tensorflow as tf
-from common import Meter, cross_entropy, read_arguments, read_images
+from common import Meter, cross_entropy, keep_sizes, read_arguments, read_images
 from fast_layers import FastConv2D
 
 from hvdcourse.models import bottleneck_resnet
@@ -49,6 +49,7 @@ def main():
         callbacks=[Meter(count, arguments.epochs)],
         verbose=0,
     )
+    keep_sizes(model)
 
 
 if __name__ == "__main__":

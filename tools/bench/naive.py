@@ -3,7 +3,7 @@
 import horovod.tensorflow.keras as hvd
 import numpy as np
 import tensorflow as tf
-from common import Meter, cross_entropy, read_arguments, read_images
+from common import Meter, cross_entropy, keep_sizes, read_arguments, read_images
 
 from hvdcourse.models import bottleneck_resnet
 
@@ -29,6 +29,7 @@ def main():
         ],
         verbose=0,
     )
+    keep_sizes(model)
 
 
 if __name__ == "__main__":
