@@ -41,29 +41,37 @@ def wide_resnet(
     blocks: int = 1,
     normalise: Callable[[tf.Tensor], tf.Tensor] = lambda x: x,
     stem_strides: int = 1,
+    groups: int = 2,
+    average_places: bool = False,
+    centre: bool = False,
 ) -> tf.keras.Model:
     """Return a small wide residual network for images of shape (height, width, channels).
 
-    Two groups of ``blocks`` residual blocks with ``16 * width`` and ``32 * width`` filters, the
-    second one at half the resolution. A block adds two 3x3 convolutions to what comes in:
+    Groups of ``blocks`` residual blocks: ``16 * width`` filters in the first group, and in each
+    further one twice as many at half the resolution. A block adds two 3x3 convolutions to what
+    comes in:
 
         y = x + conv(relu(conv(relu(x))))
 
-    Wide residual networks (arXiv:1605.07146) normalise each batch. This one does not, unless
-    ``normalise`` comes before each ReLU: its last convolution of a block starts at 0 instead, so
-    that the block starts by changing nothing (arXiv:1901.09321). And where they average
-    over all places of the image before the last layer, this one keeps the places apart: small
-    images have few of them, and it learns in fewer steps.
+    Wide residual networks (arXiv:1605.07146) have three groups and normalise each batch. This one
+    does not, unless ``normalise`` comes before each ReLU: its last convolution of a block starts at
+    0 instead, so that the block starts by changing nothing (arXiv:1901.09321). And where they
+    average over all places of the image before the last layer, this one keeps the places apart
+    unless ``average_places``: small images have few of them, and it learns in fewer steps. With
+    ``centre``, images in 0…1 are first brought to a mean near 0 and a spread near 1, as theirs are.
 
     The output has the shape (batch, classes): logits, without softmax.
     """
     layers = tf.keras.layers
     images = layers.Input(image_shape)
-    x = convolution(16, strides=stem_strides)(images)
-    for filters, strides in ((16 * width, 1), (32 * width, 2)):
+    x = layers.Rescaling(4.0, -2.0)(images) if centre else images
+    x = convolution(16, strides=stem_strides)(x)
+    for group in range(groups):
         for block in range(blocks):
-            x = residual_block(x, filters, strides if block == 0 else 1, normalise)
-    x = layers.Flatten()(layers.ReLU()(normalise(x)))
+            strides = 2 if group > 0 and block == 0 else 1
+            x = residual_block(x, 16 * width * 2**group, strides, normalise)
+    places = layers.GlobalAveragePooling2D() if average_places else layers.Flatten()
+    x = places(layers.ReLU()(normalise(x)))
     return tf.keras.Model(images, layers.Dense(classes)(x), name="wide_resnet")
 
 

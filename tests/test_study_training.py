@@ -12,7 +12,7 @@ from hvdcourse.data import DataSet, load
 from hvdcourse.launch import BadInput
 from hvdcourse.shards import shard
 from hvdcourse.study_callbacks import MeasureEpochs
-from hvdcourse.study_network import network_for
+from hvdcourse.study_network import build_model, network_for
 from hvdcourse.study_training import part_of, train
 
 
@@ -101,3 +101,17 @@ def test_only_runs_that_compute_alike_share_a_network():
     for settings in ({"width": 2}, {"batch_norm": "none"}, {"optimizer": "lamb"}):
         assert network(**settings) is not plain
     assert network(epochs=5, images=200) is plain
+
+
+def test_the_network_of_photographs_looks_at_their_mean_over_all_places():
+    condition = Condition(model="wide_resnet", width=1)
+    small, large = (build_model(condition, (size, size, 3), 10) for size in (32, 64))
+    assert small.count_params() == large.count_params()
+    apart, further = (build_model(condition, (size, size, 1), 10) for size in (8, 16))
+    assert apart.count_params() < further.count_params()
+
+
+def test_the_network_of_photographs_gets_them_centred():
+    model = build_model(Condition(model="wide_resnet", width=1), (32, 32, 3), 10)
+    logits = model(tf.fill((1, 32, 32, 3), 0.5))
+    np.testing.assert_allclose(logits, np.zeros((1, 10)), atol=1e-6)
