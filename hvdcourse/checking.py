@@ -15,7 +15,7 @@ from hvdcourse.launch import BadInput, run
 from hvdcourse.progress import remember
 from hvdcourse.result import RunResult
 from hvdcourse.trial import Trial
-from hvdcourse.verdict import ExerciseVerdict, StepVerdict
+from hvdcourse.verdict import RUNS_TO_ITS_END, ExerciseVerdict, StepVerdict
 
 
 def check(
@@ -47,13 +47,13 @@ def check(
     folder = Path(folder) if folder is not None else SOURCE_CODE
     started = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="hvdcourse-check-") as scratch:
-        runs, failure = observe_runs(exercise, steps, folder, Path(scratch))
-        verdicts = [judge(one, runs, failure) for one in steps]
+        runs, failures = observe_runs(exercise, steps, folder, Path(scratch))
+        verdicts = [judge(one, runs, failures.get(one.number)) for one in steps]
     verdict = ExerciseVerdict(
         exercise=exercise.name,
         script=str(folder / f"{exercise.name}.py"),
         steps=verdicts,
-        failure=failure,
+        failure=next(iter(failures.values()), None),
         seconds=time.monotonic() - started,
         show_hints=hint,
     )
@@ -68,21 +68,27 @@ def check(
 
 def observe_runs(
     exercise: Exercise, steps: list[Step], folder: Path, scratch: Path
-) -> tuple[list[tuple[Trial, ObservedRun]], str | None]:
-    """Run every trial that these steps need; stop at the first run that does not end well.
+) -> tuple[list[tuple[Trial, ObservedRun]], dict[int, str]]:
+    """Run every trial that these steps need, less those whose steps have all failed before.
 
-    Returns the trials with their observed runs, and in words what went wrong, or None.
+    Returns the trials that ended well with their observed runs, and by number of the step in words
+    what went wrong in a run that it needs.
     """
     done: list[tuple[Trial, ObservedRun]] = []
+    failures: dict[int, str] = {}
     for trial in exercise.trials(scratch):
-        if not any(trial.judges(step.number) for step in steps):
+        needing = [one.number for one in steps if trial.judges(one.number)]
+        if not set(needing) - set(failures):
             continue
         result = start(exercise, trial, folder)
-        if not result.ok and not trial.plan:
-            return done, f"On {trial.np} ranks the script did not end well.\n{result.explain()}"
-        earlier = [observed for _, observed in done]
-        done.append((trial, ObservedRun(result, trial.arguments, earlier, trial.np)))
-    return done, None
+        if result.ok or trial.plan:
+            earlier = [observed for _, observed in done]
+            done.append((trial, ObservedRun(result, trial.arguments, earlier, trial.np)))
+            continue
+        ranks = "1 rank" if trial.np == 1 else f"{trial.np} ranks"
+        said = f"On {ranks}{trial.about} the script did not end well.\n{result.explain()}"
+        failures = dict.fromkeys(needing, said) | failures
+    return done, failures
 
 
 def start(exercise: Exercise, trial: Trial, folder: Path) -> RunResult:
@@ -108,7 +114,7 @@ def judge(step: Step, runs: list[tuple[Trial, ObservedRun]], failure: str | None
     """Judge one step by what was observed. A run that did not end well never passes."""
     expected, seen = "", []
     if failure is not None:
-        expected = "the script runs to its end on every rank"
+        expected = RUNS_TO_ITS_END
         seen = failure.splitlines()
     concerned = [observed for trial, observed in runs if trial.judges(step.number)]
     try:

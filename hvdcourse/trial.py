@@ -10,7 +10,8 @@ class Trial:
 
     ``{rank}`` in an argument stands for each rank's own number. ``steps`` are the steps that this
     run is needed for; all, where it is empty. With a ``plan``, see ``hvdcourse.elastic_run``, it is
-    an elastic job, and the checks judge how it ends.
+    an elastic job, and the checks judge how it ends. ``about`` tells a learner what is special
+    about this run.
     """
 
     np: int
@@ -18,6 +19,7 @@ class Trial:
     environment: dict[str, str] = field(default_factory=dict)
     steps: tuple[int, ...] = ()
     plan: tuple[dict[str, Any], ...] = ()
+    about: str = ""
 
     def judges(self, step: int) -> bool:
         """Whether this run is needed for a step."""

@@ -13,6 +13,9 @@ from rich.text import Text
 # Stands in the HTML of a verdict that is not passed, for programs that read a notebook.
 UNMET_MARK = "data-verdict='not met'"
 
+# What is expected of a script whose run failed, before anything else can be.
+RUNS_TO_ITS_END = "the script runs to its end on every rank"
+
 
 class NotRemembered(RuntimeError):
     """The verdict stands, but could not be written to the learner's progress."""
@@ -28,6 +31,11 @@ class StepVerdict:
     expected: str
     seen: list[str]
     hint: str
+
+    @property
+    def run_failed(self) -> bool:
+        """Whether a run that the step needs failed, so that the step itself was not judged."""
+        return self.expected == RUNS_TO_ITS_END
 
 
 @dataclass(frozen=True, repr=False)
@@ -77,16 +85,16 @@ class ExerciseVerdict:
 
     def rows(self) -> list[tuple[StepVerdict, str]]:
         """Return each step with what is to be said of it; a failed run is told of once."""
-        rows, told = [], False
+        rows, told = [], []
         for step in self.steps:
             if step.passed:
                 text = ""
-            elif self.failure and told:
+            elif step.run_failed and step.seen in told:
                 text = "not judged: see above"
             else:
-                told = True
+                told.append(step.seen)
                 text = "\n".join([f"expected: {step.expected}", "seen:", *step.seen])
-                text += f"\nhint: {step.hint}" if self.show_hints and not self.failure else ""
+                text += f"\nhint: {step.hint}" if self.show_hints and not step.run_failed else ""
             rows.append((step, text))
         return rows
 

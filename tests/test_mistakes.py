@@ -245,6 +245,15 @@ ACCURACY_ALONE = """tf.keras.callbacks.LambdaCallback(
         )"""
 
 
+def test_a_resumed_run_that_breaks_fails_only_the_step_that_resumes():
+    text = changed(
+        "fashion_mnist", ("    first_epoch = int(hvd.broadcast(first_epoch, root_rank=0))\n", "")
+    )
+    verdict = verdict_on("fashion_mnist", text)
+    assert passed(verdict) == [1, 2, 3, 4, 5, 6, 8, 9, 10]
+    assert "On 2 ranks, resumed from a checkpoint, the script did not end well." in told(verdict)
+
+
 def test_accuracies_of_one_share_are_not_those_of_the_whole_test_set():
     text = changed("svhn", ("test_loss, accuracy = np.array(sums) / len(data.test_images)", OWN))
     verdict = verdict_on("svhn", text)

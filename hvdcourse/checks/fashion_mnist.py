@@ -121,7 +121,8 @@ def trials(folder: Path) -> Iterator[Trial]:
     chosen = arguments(folder / "whole")
     keep = {KEEP_VARIABLE: f"{KILLED_AFTER}:{folder / 'whole'}:{folder / 'killed'}"}
     yield Trial(2, chosen, keep)
-    yield Trial(2, {**chosen, "folder": str(folder / "killed" / "{rank}")}, steps=(7,))
+    resumed = {**chosen, "folder": str(folder / "killed" / "{rank}")}
+    yield Trial(2, resumed, steps=(7,), about=", resumed from a checkpoint,")
     yield Trial(1, {**arguments(folder / "alone"), "images": 65}, steps=(8, 9))
 
 
