@@ -10,8 +10,8 @@ from hvdcourse.data import DataSet
 from hvdcourse.models import convnet, normalisation, wide_resnet
 from hvdcourse.optimizers import BIAS_AND_NORM, LAMB, NovoGrad
 
-# For photographs the paper's three groups, mean and centring: without them no large rate trains. The
-# stem halves them first: a laptop trains on four times as many.
+# For photographs the paper's three groups, mean and centring: without them no large rate trains.
+# The stem halves them first: a laptop trains on four times as many.
 PHOTOS = {"stem_strides": 2, "groups": 3, "average_places": True, "centre": True}
 # Settings that change what TensorFlow's graph of a step computes. The rate is a variable of it.
 GRAPH_SETTINGS = ("model", "width", "batch_norm", "batch_norm_momentum")
