@@ -159,6 +159,16 @@ def store_outputs(notebook: Path, executed: nbformat.NotebookNode) -> None:
     nbformat.write(original, notebook)
 
 
+def notebooks_named(names: list[str]) -> list[Path]:
+    """Return the notebooks of these names; all without names. Exits for one that is not there."""
+    notebooks = {one.stem: one for one in sorted(NOTEBOOKS.glob("[0-9]*.ipynb"))}
+    unknown = [name for name in names if name not in notebooks]
+    if unknown or not notebooks:
+        there = ", ".join(notebooks) or "none"
+        sys.exit(f"error: no notebook {' '.join(unknown)} in {NOTEBOOKS}; there are: {there}")
+    return [one for name, one in notebooks.items() if name in names or not names]
+
+
 def main() -> None:
     """Run all notebooks, or those named, with one line of progress each."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -166,11 +176,7 @@ def main() -> None:
     parser.add_argument("--in-place", action="store_true", help="store the outputs in notebooks/")
     parser.add_argument("--only", nargs="*", default=[], help="names of notebooks, without .ipynb")
     arguments = parser.parse_args()
-    notebooks = sorted(NOTEBOOKS.glob("[0-9]*.ipynb"))
-    if arguments.only:
-        notebooks = [one for one in notebooks if one.stem in arguments.only]
-    if not notebooks:
-        sys.exit(f"error: no notebook to run in {NOTEBOOKS}")
+    notebooks = notebooks_named(arguments.only)
     failures = []
     for notebook in notebooks:
         print(f"{notebook.name} … ", end="", flush=True)

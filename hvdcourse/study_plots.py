@@ -1,5 +1,6 @@
 """Plots of a study, made from its records and from nothing else."""
 
+import itertools
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -35,12 +36,13 @@ def column(run: Run, name: str) -> np.ndarray:
 
 def draw_curves(axes: Axes, runs: Iterable[Run], value: str, x: str) -> None:
     """Draw each condition's mean over its seeds, and a band from the lowest to the highest."""
-    for colour, (name, group) in zip(COLOURS, by_condition(runs).items(), strict=False):
+    styles = itertools.cycle(itertools.product(("o-", "s--", "^:"), COLOURS))
+    for (line, colour), (name, group) in zip(styles, by_condition(runs).items(), strict=False):
         places = column(group[0], x)
         rows = np.array([column(run, value) for run in group])
         axes.plot(
-            places, rows.mean(axis=0), "o-", color=colour, markersize=3,
-            label=f"{name} ({len(group)} seeds)",
+            places, rows.mean(axis=0), line, color=colour, markersize=3,
+            label=f"{name} ({len(group)} {'seed' if len(group) == 1 else 'seeds'})",
         )  # fmt: skip
         axes.fill_between(places, rows.min(axis=0), rows.max(axis=0), color=colour, alpha=0.15)
     axes.set(xlabel=x, ylabel=LABELS.get(value, value))

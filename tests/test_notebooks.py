@@ -11,10 +11,12 @@ from pathlib import Path
 import nbformat
 import pytest
 
+from hvdcourse import course
 from hvdcourse.course import (
     NOTEBOOKS,
     PROJECT,
     NotebookFailed,
+    main,
     portable,
     run_solved,
     store_outputs,
@@ -167,3 +169,39 @@ def test_what_is_stored_names_no_folder_of_this_machine():
         "$ mpirun --prefix /course/.venv\n"
         "[third_party/compatible17_gloo/gloo/transport/tcp/pair.cc:589] Read error\n/tmp/kept.npz"
     )
+
+
+@pytest.fixture
+def small_course(tmp_path, monkeypatch):
+    """Return what runs a course of two notebooks, of which the second fails in its cell 2."""
+    write_notebook(tmp_path / "00_sound.ipynb", "SCRIPTS = 1", "print(SCRIPTS)")
+    write_notebook(tmp_path / "01_broken.ipynb", "SCRIPTS = 1", "1 / 0")
+    monkeypatch.setattr(course, "NOTEBOOKS", tmp_path)
+
+    def run(*arguments):
+        monkeypatch.setattr("sys.argv", ["course", str(tmp_path / "built"), *arguments])
+        main()
+
+    return run
+
+
+def test_a_course_says_how_each_notebook_ended_and_names_the_failed_cell(
+    small_course, tmp_path, capsys
+):
+    with pytest.raises(SystemExit) as ended:
+        small_course()
+    assert "1 of 2 notebooks failed:\n  01_broken.ipynb, cell 2: ZeroDiv" in ended.value.code
+    sound, broken = capsys.readouterr().out.splitlines()
+    assert re.fullmatch(r"00_sound.ipynb … ok, \d+ s", sound)
+    assert broken.startswith("01_broken.ipynb … FAILED: 01_broken.ipynb, cell 2: ZeroDivisionError")
+    assert "../solutions" in (tmp_path / "built" / "00_sound.html").read_text()
+    assert (tmp_path / "built" / "01_broken.ipynb").exists()
+
+
+def test_a_course_of_chosen_notebooks_refuses_one_that_does_not_exist(small_course, tmp_path):
+    with pytest.raises(SystemExit) as ended:
+        small_course("--only", "00_sound", "02_none")
+    assert "no notebook 02_none in" in ended.value.code
+    assert "there are: 00_sound, 01_broken" in ended.value.code
+    small_course("--only", "00_sound")
+    assert not (tmp_path / "built" / "01_broken.ipynb").exists()

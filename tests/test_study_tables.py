@@ -1,4 +1,4 @@
-"""Tables made of records: what is averaged, what is not, and that this is said."""
+"""Tables and plots of records: what is averaged, what is not, and that this is said."""
 
 import statistics
 import subprocess
@@ -8,6 +8,7 @@ import pytest
 from test_study_records import record
 
 from hvdcourse.launch import BadInput
+from hvdcourse.study_plots import plot_curves
 from hvdcourse.study_records import Records
 from hvdcourse.study_tables import summary, to_markdown
 
@@ -109,3 +110,11 @@ def test_a_table_needs_no_tensorflow():
         "import sys, hvdcourse.study_tables, hvdcourse.study; sys.exit('tensorflow' in sys.modules)"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_curves_show_each_of_many_conditions_in_a_style_of_its_own():
+    names = [f"condition {number}" for number in range(14)]
+    (axes,) = plot_curves([run(condition=name) for name in names]).axes
+    lines = axes.get_lines()
+    assert [line.get_label() for line in lines] == [f"{name} (1 seed)" for name in names]
+    assert len({(line.get_color(), line.get_linestyle()) for line in lines}) == 14
