@@ -56,16 +56,25 @@ def part_of(data: DataSet, condition: Condition) -> DataSet:
 
 
 def dataset_of(
-    data: DataSet, condition: Condition, seed: int, rank: int, size: int
+    held: list[DataSet], condition: Condition, seed: int, rank: int, size: int
 ) -> tf.data.Dataset:
-    """Return this rank's batches of all epochs, as Keras takes them."""
+    """Return this rank's batches of all epochs, as Keras takes them.
+
+    TensorFlow keeps the function that it is given here for as long as the process lives, and so
+    what that refers to: empty ``held``, which holds the data, after the training.
+    """
+    (data,) = held
     signature = (
         tf.TensorSpec((None, *data.train_images.shape[1:]), tf.float32),
         tf.TensorSpec((None,), data.train_labels.dtype),
     )
-    return tf.data.Dataset.from_generator(
-        lambda: all_batches(data, condition, seed, rank, size), output_signature=signature
+    dataset = tf.data.Dataset.from_generator(
+        lambda: all_batches(*held, condition, seed, rank, size), output_signature=signature
     ).prefetch(2)
+    options = tf.data.Options()
+    # There is nothing to tune, and to end the tuner's sleep can take as long as the training did.
+    options.autotune.enabled = False
+    return dataset.with_options(options)
 
 
 def tests_of(data: DataSet, rank: int, size: int) -> tuple[np.ndarray, np.ndarray]:
@@ -104,13 +113,15 @@ def train(
     layers = WatchLayers() if condition.optimizer == "lamb" else None
     every = condition.evaluate_every or steps
     stop = None if condition.target is None else StopAtTarget(measure, condition.target, every)
+    held = [data]
     model.fit(
-        dataset_of(data, condition, seed, rank, size),
+        dataset_of(held, condition, seed, rank, size),
         epochs=condition.epochs,
         steps_per_epoch=steps,
         callbacks=[one for one in (rates, measure, layers, stop) if one is not None],
         verbose=0,
     )
+    held.clear()
     found = found_by(rates, measure, layers, stop)
     if isinstance(model, NoisyModel):
         found["noise"] = {"own": rounded(model.own), "mean": rounded(model.mean)}

@@ -1,12 +1,14 @@
 """What a study's run trains and tests on, without other ranks."""
 
+import gc
+import weakref
 from dataclasses import replace
 
 import numpy as np
 import pytest
 import tensorflow as tf
 
-from hvdcourse import study_network
+from hvdcourse import study_network, study_training
 from hvdcourse.condition import Condition
 from hvdcourse.data import DataSet, load
 from hvdcourse.launch import BadInput
@@ -115,3 +117,22 @@ def test_the_network_of_photographs_gets_them_centred():
     model = build_model(Condition(model="wide_resnet", width=1), (32, 32, 3), 10)
     logits = model(tf.fill((1, 32, 32, 3), 0.5))
     np.testing.assert_allclose(logits, np.zeros((1, 10)), atol=1e-6)
+
+
+def test_a_run_lets_go_of_its_images(monkeypatch):
+    kept = []
+
+    def watched(data, condition):
+        part = part_of(data, condition)
+        kept.append(weakref.ref(part))
+        return part
+
+    monkeypatch.setattr(study_training, "part_of", watched)
+    train(SHORT, 0, load("digits"), lambda row: None)
+    gc.collect()
+    assert [one() for one in kept] == [None]
+
+
+def test_the_end_of_a_run_waits_for_no_tuner():
+    dataset = study_training.dataset_of([load("digits")], SHORT, 0, rank=0, size=1)
+    assert not dataset.options().autotune.enabled
