@@ -9,6 +9,7 @@ import tensorflow as tf
 
 from hvdcourse.condition import Condition
 from hvdcourse.data import NAMES, DataSet
+from hvdcourse.generated import dataset_of_batches
 from hvdcourse.shards import batches, shard, steps_per_epoch
 from hvdcourse.study_callbacks import MeasureEpochs, SetRate, StopAtTarget, WatchLayers, finite
 from hvdcourse.study_network import NoisyModel, network_for
@@ -64,17 +65,10 @@ def dataset_of(
     what that refers to: empty ``held``, which holds the data, after the training.
     """
     (data,) = held
-    signature = (
-        tf.TensorSpec((None, *data.train_images.shape[1:]), tf.float32),
-        tf.TensorSpec((None,), data.train_labels.dtype),
+    images = tf.TensorSpec(data.train_images.shape, tf.float32)
+    return dataset_of_batches(
+        lambda: all_batches(*held, condition, seed, rank, size), images, data.train_labels
     )
-    dataset = tf.data.Dataset.from_generator(
-        lambda: all_batches(*held, condition, seed, rank, size), output_signature=signature
-    ).prefetch(2)
-    options = tf.data.Options()
-    # There is nothing to tune, and to end the tuner's sleep can take as long as the training did.
-    options.autotune.enabled = False
-    return dataset.with_options(options)
 
 
 def tests_of(data: DataSet, rank: int, size: int) -> tuple[np.ndarray, np.ndarray]:

@@ -15,6 +15,7 @@ from horovod.tensorflow import broadcast_variables
 
 from hvdcourse.callbacks import ReportMetrics
 from hvdcourse.data import load
+from hvdcourse.generated import dataset_of_batches
 from hvdcourse.optimizers import BIAS_AND_NORM, LAMB
 from hvdcourse.reports import keep
 from hvdcourse.shards import batches, shard, steps_per_epoch
@@ -120,11 +121,7 @@ def training_batches(images, labels, arguments):
             ):  # fmt: skip
                 yield images[rows], labels[rows]
 
-    signature = (
-        tf.TensorSpec((None, *images.shape[1:]), images.dtype),
-        tf.TensorSpec((None,), labels.dtype),
-    )
-    return tf.data.Dataset.from_generator(all_batches, output_signature=signature).prefetch(2)
+    return dataset_of_batches(all_batches, images, labels)
 
 
 def main():

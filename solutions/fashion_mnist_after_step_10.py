@@ -19,6 +19,7 @@ import tensorflow as tf
 
 from hvdcourse.callbacks import ReportMetrics
 from hvdcourse.data import load
+from hvdcourse.generated import dataset_of_batches
 from hvdcourse.models import wide_resnet
 from hvdcourse.optimizers import NovoGrad
 from hvdcourse.reports import keep
@@ -55,11 +56,7 @@ def training_batches(images, labels, arguments, first_epoch, rank, size):
             ):  # fmt: skip
                 yield images[rows], labels[rows]
 
-    signature = (
-        tf.TensorSpec((None, *images.shape[1:]), images.dtype),
-        tf.TensorSpec((None,), labels.dtype),
-    )
-    return tf.data.Dataset.from_generator(all_batches, output_signature=signature).prefetch(2)
+    return dataset_of_batches(all_batches, images, labels)
 
 
 def rate_factor(epoch, epochs):

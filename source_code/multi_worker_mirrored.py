@@ -14,6 +14,7 @@ import tensorflow as tf
 
 from hvdcourse.callbacks import ReportMetrics
 from hvdcourse.data import load
+from hvdcourse.generated import dataset_of_batches
 from hvdcourse.models import wide_resnet
 from hvdcourse.place import Place
 from hvdcourse.shards import batches, steps_per_epoch
@@ -51,12 +52,8 @@ def main():
                 )
             )
 
-    signature = (
-        tf.TensorSpec((None, *images.shape[1:]), images.dtype),
-        tf.TensorSpec((None,), labels.dtype),
-    )
     dataset = strategy.distribute_datasets_from_function(
-        lambda _: tf.data.Dataset.from_generator(my_batches, output_signature=signature).prefetch(2)
+        lambda _: dataset_of_batches(my_batches, images, labels)
     )
     with strategy.scope():
         model = wide_resnet(images.shape[1:], len(data.classes), arguments.width)
