@@ -132,7 +132,7 @@ def load_image_folder(folder: str | Path, image_size: tuple[int, int] | None = N
         pixels[cut:],
         images.test_labels,
         images.classes,
-        source=f"the images in {path.resolve()}; their owner knows their licence",
+        source=f"the images in {folder}; their owner knows their licence",
     )
 
 

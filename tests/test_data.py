@@ -221,6 +221,12 @@ def test_an_image_folder_is_read(folder):
     np.testing.assert_array_equal(load(str(folder), dtype="uint8").train_images[4], pixels)
 
 
+def test_a_folder_is_named_as_it_was_typed(folder, monkeypatch):
+    """A record tells nothing of the machine that it was made on."""
+    monkeypatch.chdir(folder.parent)
+    assert f"the images in {folder.name};" in load(folder.name).source
+
+
 def test_the_images_of_a_folder_can_be_found_without_reading_them(folder):
     found = find_images(folder)
     assert found.train_paths[3] == folder / "train" / "dog" / "0.png"
