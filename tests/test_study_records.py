@@ -1,6 +1,7 @@
 """The file of records: what is read from it, what is skipped by name, and what is never lost."""
 
 import json
+import re
 import subprocess
 import sys
 from dataclasses import asdict
@@ -8,7 +9,11 @@ from dataclasses import asdict
 import pytest
 
 from hvdcourse.condition import Condition
+from hvdcourse.course import NOTEBOOKS
+from hvdcourse.study import read_grid
 from hvdcourse.study_records import FORMAT, append_record, fingerprint, key_of, read_records
+
+RECORDED = NOTEBOOKS / "recorded"
 
 
 def record(seed=0, condition="one", accuracy=0.5, **settings):
@@ -154,3 +159,16 @@ for number in range(20):
     assert found.skipped == []
     expected = {first + number for first in (0, 100, 200) for number in range(20)}
     assert {run["seed"] for run in found.runs} == expected
+
+
+@pytest.mark.parametrize("grid", sorted(RECORDED.glob("*.yaml")), ids=lambda path: path.stem)
+def test_what_the_lessons_show_as_recorded_are_the_runs_of_the_grid_beside_it(grid):
+    conditions, seeds = read_grid(grid)
+    found = read_records(grid.with_suffix(".jsonl"))
+    assert found.skipped == []
+    assert sorted((run["condition"], run["seed"]) for run in found.runs) == sorted(
+        (name, seed) for name in conditions for seed in seeds
+    )
+    for run in found.runs:
+        assert run["settings"] == asdict(conditions[run["condition"]])
+        assert not re.search(r"[\s'\"]/\w", json.dumps(run)), "a path of one machine"
