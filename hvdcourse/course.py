@@ -7,9 +7,11 @@ import shutil
 import sys
 import tempfile
 import time
+from base64 import b64decode, b64encode
 from collections.abc import Iterator
 from contextlib import contextmanager
 from copy import deepcopy
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -22,6 +24,7 @@ from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernel
 from nbconvert import HTMLExporter
 from papermill import execute_notebook
 from papermill.exceptions import PapermillExecutionError
+from PIL import Image
 from traitlets import CaselessStrEnum, default
 
 from hvdcourse.progress import STATE_VARIABLE
@@ -134,11 +137,21 @@ def write_html(executed: nbformat.NotebookNode, target: Path) -> None:
 
 
 def portable(output: nbformat.NotebookNode) -> nbformat.NotebookNode:
-    """Return an output without this machine's folders, which mean nothing elsewhere."""
+    """Return an output as it is stored: without this machine's folders, and with small images."""
     if output.output_type == "stream":
         text = output.text.replace(str(PROJECT), "/course")
         output.text = _SOURCES_OF_A_LIBRARY.sub("", text)
+    elif "image/png" in output.get("data", {}):
+        output.data["image/png"] = of_few_colours(output.data["image/png"])
     return output
+
+
+def of_few_colours(png: str) -> str:
+    """Return a plot in base64 with a palette of 256 colours, which takes a third of the room."""
+    small = BytesIO()
+    image = Image.open(BytesIO(b64decode(png)))
+    image.convert("RGB").quantize(256).save(small, "PNG", optimize=True)
+    return b64encode(small.getvalue()).decode()
 
 
 def store_outputs(notebook: Path, executed: nbformat.NotebookNode) -> None:

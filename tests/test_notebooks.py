@@ -6,10 +6,15 @@ that takes no long training, is nbval's part: `make test` runs it over notebooks
 
 import os
 import re
+from base64 import b64decode, b64encode
+from io import BytesIO
 from pathlib import Path
 
+import matplotlib.pyplot as plt
 import nbformat
+import numpy as np
 import pytest
+from PIL import Image
 
 from hvdcourse import course
 from hvdcourse.course import (
@@ -169,6 +174,26 @@ def test_what_is_stored_names_no_folder_of_this_machine():
         "$ mpirun --prefix /course/.venv\n"
         "[third_party/compatible17_gloo/gloo/transport/tcp/pair.cc:589] Read error\n/tmp/kept.npz"
     )
+
+
+def test_plots_are_stored_small_and_look_the_same():
+    figure, axes = plt.subplots()
+    for number in range(6):
+        axes.plot(np.sin(np.arange(50) / (number + 1)), label=f"line {number}")
+    axes.legend()
+    file = BytesIO()
+    figure.savefig(file, format="png")
+    plt.close(figure)
+    whole = b64encode(file.getvalue()).decode()
+    output = nbformat.v4.new_output("display_data", {"image/png": whole})
+    stored = portable(output).data["image/png"]
+    assert len(stored) < len(whole) / 2
+    before, after = (
+        np.asarray(Image.open(BytesIO(b64decode(png))).convert("RGB"), float)
+        for png in (whole, stored)
+    )
+    assert before.shape == after.shape
+    assert np.abs(before - after).mean() < 1
 
 
 @pytest.fixture
