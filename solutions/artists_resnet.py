@@ -8,6 +8,7 @@ artists_resnet_before.py.
 """
 
 import argparse
+import os
 from pathlib import Path
 
 import horovod.tensorflow.keras as hvd
@@ -49,8 +50,12 @@ def read_images(paths, labels, pixels):
         return tf.cast(tf.round(image), tf.uint8), label
 
     dataset = tf.data.Dataset.from_tensor_slices(([str(path) for path in paths], labels))
+    # tf.data's tuner sleeps, and the end of the training would wait for it: nothing is left to it.
+    options = tf.data.Options()
+    options.autotune.enabled = False
+    cores = len(os.sched_getaffinity(0))
     # Kept as bytes: a quarter of the memory of numbers in 0…1.
-    return dataset.map(read, num_parallel_calls=tf.data.AUTOTUNE).cache()
+    return dataset.map(read, num_parallel_calls=cores).cache().with_options(options)
 
 
 def prepare(images, labels):
@@ -67,7 +72,7 @@ def training_set(paths, labels, arguments):
     dataset = dataset.shuffle(len(mine), seed=arguments.seed)
     dataset = dataset.batch(arguments.batch_size).rebatch(lengths).map(prepare)
     cardinality = tf.data.experimental.assert_cardinality(len(lengths))
-    return dataset.apply(cardinality).prefetch(tf.data.AUTOTUNE)
+    return dataset.apply(cardinality).prefetch(2)
 
 
 def test_set(paths, labels, arguments):

@@ -74,6 +74,17 @@ def test_little_memory_and_disk_are_named_with_their_fixes(monkeypatch):
     assert "1 GiB" in findings["free disk"].fix
 
 
+@pytest.mark.parametrize(
+    ("folder", "why"), [("/nowhere", "No such file or directory"), ("/proc/self", "")]
+)
+def test_a_temporary_folder_that_takes_no_files_is_named_with_its_fix(folder, why, monkeypatch):
+    monkeypatch.setenv("TMPDIR", folder)
+    finding = doctor.temporary_folder_finding()
+    assert not finding.well
+    assert finding.found.startswith(f"{folder}: {why}")
+    assert f"make room in {folder}, or set TMPDIR" in finding.fix
+
+
 @pytest.mark.parametrize("status", [0, 9])
 def test_gpus_are_listed_and_a_broken_driver_is_named(status, monkeypatch, tmp_path):
     program = tmp_path / "nvidia-smi"
@@ -114,8 +125,12 @@ FAILURES = [
     ("gloo", "raise OSError('libmpi.so.40: cannot open')", "run `make clean` and `make setup`"),
     ("mpi", "import a_missing_package", "a package is missing; run `make setup`"),
     ("gloo", "raise RuntimeError('no route')", "`ip link set lo up`"),
-    ("mpi", "raise RuntimeError('no route')", "is /tmp writable, and OPAL_PREFIX unset"),
-    ("mpi", WRONG_MEAN, "is /tmp writable, and OPAL_PREFIX unset"),
+    (
+        "mpi",
+        "raise RuntimeError('no route')",
+        "is the temporary folder well, and OPAL_PREFIX unset",
+    ),
+    ("mpi", WRONG_MEAN, "is the temporary folder well, and OPAL_PREFIX unset"),
 ]
 
 
