@@ -129,7 +129,7 @@ def challenge(
     show: Annotated[bool, typer.Option("--show", help="Only show the leaderboard.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Judge artists_resnet.py: about 90 s on 2 cores. Exit status 0: no part is without points."""
+    """Judge artists_resnet.py in up to 2 minutes. Exit status 0: no part is without points."""
     from hvdcourse.challenge_command import judge_and_show, show_leaderboard
 
     if show:
