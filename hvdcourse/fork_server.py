@@ -34,34 +34,6 @@ def load_libraries() -> None:
     gc.freeze()
 
 
-def convert_horovod() -> None:
-    """Convert what every training of Horovod has AutoGraph convert: it takes a rank over a second.
-
-    A conversion rewrites Python source and computes nothing. Where another TensorFlow has other
-    names for it, the ranks do it themselves.
-    """
-    import horovod.tensorflow as hvd
-    from tensorflow.python.autograph.core.converter import ConversionOptions, ProgramContext
-    from tensorflow.python.autograph.impl.api import _convert_actual
-
-    settings = ("any", "", "", hvd.Compression.none, False, hvd.Average, 1.0, None)
-    grads = hvd._make_cached_allreduce_grads_fn(*settings, hvd.global_process_set)
-    functions = {
-        True: [grads.python_function],
-        False: [
-            grads.python_function,
-            hvd._DistributedGradientTape.gradient,
-            hvd.DistributedGradientTape,
-            hvd._allreduce_cond,
-            hvd.allreduce,
-        ],
-    }
-    for asked_for_by_user, found in functions.items():
-        options = ConversionOptions(True, asked_for_by_user, optional_features=())
-        for function in found:
-            _convert_actual(function, ProgramContext(options))
-
-
 def serve(connection: socket.socket) -> list[int] | None:
     """Fork a process for each request.
 
@@ -77,6 +49,8 @@ def serve(connection: socket.socket) -> list[int] | None:
         if requests == 2:
             # It pays for whoever starts several runs.
             with suppress(Exception):
+                from hvdcourse.convert_horovod import convert_horovod
+
                 convert_horovod()
         pid = os.fork()
         if pid == 0:

@@ -38,16 +38,45 @@ def test_the_second_run_uses_the_same_server_and_the_ranks_have_tensorflow(forke
 
 def test_from_the_second_run_on_the_ranks_find_horovods_functions_converted(forked):
     path = forked("""
-    import horovod.tensorflow as hvd
     from tensorflow.python.autograph.core.converter import ConversionOptions
     from tensorflow.python.autograph.impl.api import _TRANSPILER
-    options = ConversionOptions(True, False, optional_features=())
-    print(_TRANSPILER._cache.has(hvd.allreduce, options))
+    from hvdcourse.convert_horovod import horovods_functions
+    converted = set()
+    for asked_for_by_user, functions in horovods_functions().items():
+        options = ConversionOptions(True, asked_for_by_user, optional_features=())
+        converted |= {_TRANSPILER._cache.has(one, options) for one in functions}
+    print(converted)
     """)
     FORK_SERVER.stop()
-    assert run(path, 2, quiet=True).output == [["False"]] * 2
-    assert run(path, 2, quiet=True).output == [["True"]] * 2
-    assert run(path, 2, quiet=True).output == [["True"]] * 2
+    assert run(path, 2, quiet=True).output == [["{False}"]] * 2
+    assert run(path, 2, quiet=True).output == [["{True}"]] * 2
+    assert run(path, 2, quiet=True).output == [["{True}"]] * 2
+
+
+def test_a_training_has_nothing_of_horovods_left_to_convert(forked):
+    path = forked("""
+    import horovod.tensorflow.keras as hvd
+    import tensorflow as tf
+    from horovod.tensorflow import broadcast_variables
+    from tensorflow.python.autograph.impl.api import _TRANSPILER
+    hvd.init()
+    transform = type(_TRANSPILER).transform_ast
+    def told(transpiler, node, context):
+        module = context.info.namespace["__name__"]
+        if module.startswith("horovod"):
+            print(module, context.info.name)
+        return transform(transpiler, node, context)
+    type(_TRANSPILER).transform_ast = told
+    model = tf.keras.Sequential([tf.keras.layers.Dense(1)])
+    model.build((None, 2))
+    model.compile(hvd.DistributedOptimizer(tf.keras.optimizers.SGD(0.1)), "mse")
+    broadcast_variables(model.variables, root_rank=0)
+    model.fit(tf.ones((4, 2)), tf.ones((4, 1)), verbose=0)
+    print("trained")
+    """)
+    FORK_SERVER.stop()
+    assert all(len(lines) > 1 for lines in run(path, 2, quiet=True).output)
+    assert run(path, 2, quiet=True).output == [["trained"]] * 2
 
 
 def test_ranks_have_the_environment_and_the_folder_of_the_run(forked, tmp_path, monkeypatch):

@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 
 from hvdcourse import leaderboard
+from hvdcourse.course import NOTEBOOKS
+from hvdcourse.exercises import SOLUTIONS
 from hvdcourse.launch import BadInput
 from hvdcourse.score import PartScore, Score
 
@@ -28,6 +30,15 @@ def test_a_score_is_shown_as_table_html_and_json():
     assert "&lt;on&gt;" in score._repr_html_()
     assert "data-verdict='not met'" in score._repr_html_()
     assert json.loads(json.dumps(score.to_dict()))["points"] == 20
+
+
+def test_the_recorded_scores_are_those_of_the_programs_as_they_are():
+    entries = leaderboard.read(NOTEBOOKS / "recorded" / "challenge.jsonl")
+    of_programs = {one["name"]: one["script"] for one in entries}
+    assert of_programs == {
+        "solution": leaderboard.fingerprint(SOLUTIONS / "artists_resnet.py"),
+        "untouched": leaderboard.fingerprint(SOLUTIONS / "artists_resnet_before.py"),
+    }
 
 
 def test_the_leaderboard_keeps_each_names_best_score_the_highest_first(tmp_path):
@@ -53,6 +64,8 @@ def test_many_scores_at_once_are_all_kept(tmp_path):
 import sys
 from pathlib import Path
 from hvdcourse import leaderboard
+from hvdcourse.course import NOTEBOOKS
+from hvdcourse.exercises import SOLUTIONS
 from hvdcourse.score import PartScore, Score
 for number in range(20):
     parts = [PartScore("accuracy", "", number, 20, "")]
