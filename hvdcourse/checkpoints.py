@@ -8,6 +8,7 @@ POSIX makes one step: https://pubs.opengroup.org/onlinepubs/9699919799/functions
 finds the name finds all of the file, also after a crash or a power cut.
 """
 
+import io
 import os
 import re
 import sys
@@ -88,10 +89,14 @@ def save(
 
 def write_whole(path: Path, arrays: Mapping[str, np.ndarray]) -> None:
     """Write the file, or leave no trace of it. Raises OSError."""
+    # In memory first: a ZIP file that the disk has no room for complains once more, on stderr, when
+    # Python gives it up.
+    whole = io.BytesIO()
+    np.savez(whole, **arrays)
     descriptor, name = tempfile.mkstemp(prefix=_PARTIAL, dir=path.parent)
     try:
         with os.fdopen(descriptor, "wb") as file:
-            np.savez(file, **arrays)
+            file.write(whole.getbuffer())
             file.flush()
             # A clock that is slow, or was set back, must not make it older than those before it.
             latest = max(map(saved_at, saved_in(path.parent)), default=0)

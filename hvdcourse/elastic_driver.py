@@ -22,7 +22,7 @@ from hvdcourse.reports import keep
 from hvdcourse.run_folder import RunFolder
 
 POLL_SECONDS = 0.05
-DISCOVERY_SECONDS = 20.0
+DISCOVERY_SECONDS = 10.0
 _HOST_AND_SLOTS = re.compile(r"[^\s:]+(:\d+)?")
 
 

@@ -51,6 +51,23 @@ def processes_without_coverage(
 
 
 @pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Callable[[int], Path]]:
+    """Mount a disk of so many KiB, in memory, and return its folder."""
+    folder = tmp_path / "disk"
+
+    def mounted(kibibytes: int) -> Path:
+        folder.mkdir()
+        command = ["mount", "-t", "tmpfs", "-o", f"size={kibibytes}k", "tmpfs", str(folder)]
+        if shutil.which("mount") is None or subprocess.run(command, capture_output=True).returncode:
+            pytest.skip("mounting a disk is not allowed here")
+        return folder
+
+    yield mounted
+    if folder.is_mount():
+        subprocess.run(["umount", str(folder)], check=True)
+
+
+@pytest.fixture
 def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Keep the progress of this test in a folder of its own."""
     folder = tmp_path / "state"

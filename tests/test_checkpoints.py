@@ -125,9 +125,20 @@ def test_a_full_disk_is_told_and_costs_nothing_that_was_there(room, tmp_path):
     command = [sys.executable, "-c", FULL_DISK, str(tmp_path), str(room)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=30)
     assert done.returncode == 1
-    assert f"{tmp_path}/checkpoint-000002.npz was not saved: " in done.stderr
+    (line,) = done.stderr.splitlines()
+    assert f"{tmp_path}/checkpoint-000002.npz was not saved: " in line
     assert names(tmp_path) == ["checkpoint-000001.npz"]
     assert load_newest(tmp_path).number == 1
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_disk_that_fills_up_is_told_and_keeps_the_last_one_that_had_room(small_disk):
+    folder = small_disk(1024)
+    save(folder, 1, {"weights": np.zeros(100_000)})
+    with pytest.raises(CannotSave, match="No space left on device"):
+        save(folder, 2, {"weights": np.ones(100_000)})
+    assert names(folder) == ["checkpoint-000001.npz"]
+    assert load_newest(folder).number == 1
 
 
 KILLED = """

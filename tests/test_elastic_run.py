@@ -23,9 +23,9 @@ SOLUTION = SOLUTIONS / "elastic.py"
 EPOCHS = 12
 
 
-def run_disturbed(*plan, **settings):
+def run_disturbed(*plan, np=2, **settings):
     options = {"images": 200, "epochs": EPOCHS, "timeout": 150, "quiet": True}
-    return run_elastic(SOLUTION, 2, plan=plan, must_succeed=False, **options, **settings)
+    return run_elastic(SOLUTION, np, plan=plan, must_succeed=False, **options, **settings)
 
 
 def epochs_of(result):
@@ -47,6 +47,16 @@ def test_the_job_goes_on_when_a_worker_is_killed_be_it_rank_0_or_at_the_end(afte
     assert set(alone) == ({1} if after_epoch == 1 else set())
     assert {one["size"] for one in left if one["epoch"] < after_epoch} <= {2}
     assert result.history["epoch"][-1] == EPOCHS
+
+
+def test_the_job_goes_on_when_two_of_three_workers_are_killed_at_once():
+    result = run_disturbed({"after_epoch": 2, "kill": [0, 2]}, np=3)
+    assert result.ok, result.explain()
+    (killed,) = [one["value"] for one in result.ranks[0].evidence if one["report"] == "killed"]
+    left = [one for one in epochs_of(result) if one["pid"] not in killed["pids"]]
+    assert {one["pid"] for one in left} == {left[0]["pid"]}
+    assert {one["epoch"] for one in left} == set(range(1, EPOCHS + 1))
+    assert left[-1]["size"] == 1
 
 
 def test_forked_workers_are_as_newly_started_ones(script, monkeypatch):
@@ -105,6 +115,7 @@ DISCOVERIES = {
     "it ends badly and says nothing": ("exit 1", "exit status 1: it printed no error"),
     "it prints rubbish": ("echo 'node1: 2 slots'", "printed 'node1: 2 slots'; it must print one"),
     "it is no program": (None, "Permission denied"),
+    "it hangs": ("exec sleep 600", "timed out after"),
 }
 
 

@@ -2,7 +2,6 @@
 
 import json
 import os
-import shutil
 import stat
 import subprocess
 import sys
@@ -47,18 +46,13 @@ def test_a_record_that_breaks_off_leaves_the_earlier_one(hvdcourse, tmp_path):
 
 
 @pytest.fixture
-def full_disk(tmp_path):
-    """A disk of 16 KiB with an earlier progress file and no room for another."""
-    folder = tmp_path / "disk"
-    folder.mkdir()
-    command = ["mount", "-t", "tmpfs", "-o", "size=16k", "tmpfs", str(folder)]
-    if shutil.which("mount") is None or subprocess.run(command, capture_output=True).returncode:
-        pytest.skip("mounting a disk is not allowed here")
+def full_disk(small_disk):
+    """A disk with an earlier progress file and no room for another."""
+    folder = small_disk(16)
     keep_earlier(folder)
     with pytest.raises(OSError, match="No space left"), (folder / "filler").open("wb") as file:
         file.write(bytes(64 * 1024))
-    yield folder
-    subprocess.run(["umount", str(folder)], check=True)
+    return folder
 
 
 def test_a_full_disk_leaves_the_verdict_one_message_and_the_earlier_record(hvdcourse, full_disk):
