@@ -37,7 +37,10 @@ class ReportMetrics(tf.keras.callbacks.Callback):
         self.last_step = time.perf_counter()
         if self.last_step - self.last_report >= SECONDS_BETWEEN_REPORTS:
             self.last_report = self.last_step
-            self.send(step=batch + 1, steps=self.params["steps"], **(logs or {}))
+            # Keras knows how many there are only where the data set tells.
+            steps = self.params.get("steps")
+            known = {"steps": steps} if steps else {}
+            self.send(step=batch + 1, **known, **(logs or {}))
 
     def on_epoch_end(self, epoch: int, logs: dict[str, float] | None = None) -> None:
         """Report the epoch's metrics and its throughput, and add these to what ``fit`` returns."""

@@ -1,6 +1,7 @@
 """The challenge of lesson 7: run a program in every way that counts, and give it a score."""
 
 import shutil
+import signal
 import tempfile
 import time
 from collections.abc import Callable, Collection
@@ -23,10 +24,12 @@ from hvdcourse.command_line import arguments_from
 from hvdcourse.environment import KILL_VARIABLE, OBSERVE_VARIABLE
 from hvdcourse.evidence import ObservedRun, Unmet
 from hvdcourse.exercises import CHALLENGE, SOLUTIONS, SOURCE_CODE
+from hvdcourse.gpus import enough_gpus
 from hvdcourse.image_folder import BadDataSet, ImageFolder, find_images, read_images
 from hvdcourse.launch import BadInput, find_script, run
 from hvdcourse.painters import image_folder
 from hvdcourse.painting import PIXELS
+from hvdcourse.result import RunResult
 from hvdcourse.score import PartScore, Score
 from hvdcourse.thumbnails import all_views
 
@@ -62,12 +65,17 @@ def challenge(
     Raises:
         BadInput: no such program or images, or a syntax error in the program.
     """
-    started = time.monotonic()
-    script = find_script(f"{CHALLENGE}.py", SOURCE_CODE if folder is None else folder)
     try:
-        images = find_images(image_folder(data))
+        return judged(folder, data, say)
     except BadDataSet as error:
         raise BadInput(str(error)) from None
+
+
+def judged(folder: str | Path | None, data: str | Path, say: Say) -> Score:
+    """Do what ``challenge`` says. Raises BadDataSet, too, also for an image that is read later."""
+    started = time.monotonic()
+    script = find_script(f"{CHALLENGE}.py", SOURCE_CODE if folder is None else folder)
+    images = find_images(image_folder(data))
     if len(images.train_paths) < SMALL_TRAIN or len(images.test_paths) < SMALL_TEST:
         raise BadInput(
             f"{data}: {SMALL_TRAIN} images to train and {SMALL_TEST} to test are the least that "
@@ -187,19 +195,29 @@ class Judge:
             np=np_,
             timeout=timeout,
             standstill=STANDSTILL_SECONDS,
-            environment={OBSERVE_VARIABLE: observe, KILL_VARIABLE: killed_after},
+            environment={
+                OBSERVE_VARIABLE: observe,
+                KILL_VARIABLE: killed_after,
+                **enough_gpus(np_),
+            },
             quiet=True,
             must_succeed=False,
             arguments=arguments_from(arguments),
         )
         self.evidence.galleries[name] = gallery
-        as_it_must = all(rank.status == -9 for rank in result.ranks) if killed_after else result.ok
+        as_it_must = was_killed(result) if killed_after else result.ok
         if as_it_must:
             self.evidence.runs[name] = ObservedRun(result, arguments)
         elif result.ok:
             self.evidence.failures[name] = "it ended before it had trained on enough images"
         else:
             self.evidence.failures[name] = f"on {np_} ranks: {result.explain()}"
+
+
+def was_killed(result: RunResult) -> bool:
+    """Tell whether the kill ended the run: a rank that was a step behind may fail by its loss."""
+    statuses = [rank.status for rank in result.ranks]
+    return -signal.SIGKILL in statuses and 0 not in statuses
 
 
 def views_of(paths: tuple[Path, ...]) -> np.ndarray:

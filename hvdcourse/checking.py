@@ -11,6 +11,7 @@ from hvdcourse.elastic_run import run_elastic
 from hvdcourse.environment import OBSERVE_VARIABLE
 from hvdcourse.evidence import ObservedRun, Unmet
 from hvdcourse.exercises import SOURCE_CODE, Exercise, Step, find_exercise
+from hvdcourse.gpus import enough_gpus
 from hvdcourse.launch import BadInput, run
 from hvdcourse.progress import remember
 from hvdcourse.result import RunResult
@@ -105,8 +106,11 @@ def start(exercise: Exercise, trial: Trial, folder: Path) -> RunResult:
     if trial.plan:
         return run_elastic(script, trial.np, plan=trial.plan, **options)
     environment = {
-        OBSERVE_VARIABLE: exercise.observe, **exercise.environment, **trial.environment
-    }  # fmt: skip
+        OBSERVE_VARIABLE: exercise.observe,
+        **enough_gpus(trial.np),
+        **exercise.environment,
+        **trial.environment,
+    }
     return run(script, trial.np, backend=exercise.backend, environment=environment, **options)
 
 

@@ -188,6 +188,9 @@ def doctor(as_json: AsJson = False) -> None:
 
 def main() -> None:
     """Run the command; a mistake of the user's ends in one clear line, not in a traceback."""
+    for stream in (sys.stdout, sys.stderr):
+        # A terminal that has no Greek letters shows question marks in their places.
+        stream.reconfigure(errors="replace")
     try:
         app()
     except BadInput as error:

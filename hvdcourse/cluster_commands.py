@@ -1,5 +1,6 @@
 """The launch commands for several hosts, as anyone could type them on one of the hosts."""
 
+import shlex
 import sys
 from collections.abc import Mapping, Sequence
 
@@ -77,7 +78,7 @@ def horovodrun_command(
     if backend == "mpi":
         # ssh gives no PATH on the other hosts, so Open MPI must be told where its daemon is.
         messages = f" --mca oob_tcp_if_include {interface}" if interface else ""
-        words += [f"--mpi-args=--prefix {sys.prefix}{messages}"]
+        words += [f"--mpi-args=--prefix {shlex.quote(sys.prefix)}{messages}"]
     return [*words, "python", *script]
 
 

@@ -55,7 +55,7 @@ class Diagnosis:
         table = Table("", "what", "found")
         for one in self.findings:
             mark = Text("ok", "green") if one.well else Text("wrong", "red")
-            table.add_row(mark, one.name, one.found)
+            table.add_row(mark, one.name, Text(one.found))
         console.print(table)
         for one in self.findings:
             if not one.well:

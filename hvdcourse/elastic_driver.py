@@ -7,6 +7,7 @@ crash end the launcher and its workers as they end any other run.
 import json
 import os
 import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -111,7 +112,9 @@ def main() -> None:
     check_discovery(discovery)
     command = worker_command(folder.path, job["script"])
     Disturber(job["plan"], hosts_file, folder).start()
-    sys.argv = ["horovodrun", "--host-discovery-script", discovery, *job["horovodrun"], *command]
+    # Horovod hands it to a shell.
+    words = ["--host-discovery-script", shlex.quote(discovery), *job["horovodrun"]]
+    sys.argv = ["horovodrun", *words, *command]
     try:
         run_commandline()
     except RuntimeError as error:

@@ -4,6 +4,8 @@ import os
 import sys
 from pathlib import Path
 
+from hvdcourse.gpus import visible_gpus
+
 # Tells a rank what to record: its communication ("horovod", "mpi4py"), its "training", or what the
 # challenge asks for ("challenge", "timed challenge").
 OBSERVE_VARIABLE = "HVDCOURSE_OBSERVE"
@@ -28,7 +30,7 @@ def prepare_environment() -> None:
     if str(programs) not in os.environ.get("PATH", "").split(os.pathsep):
         os.environ["PATH"] = os.pathsep.join([str(programs), os.environ.get("PATH", "")])
     # Without a GPU TensorFlow 2.15 logs three CUDA "errors" at every import, which mean nothing.
-    quiet_level = "2" if Path("/dev/nvidia0").exists() else "3"
+    quiet_level = "2" if visible_gpus() else "3"
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", quiet_level)
     # In containers without CAP_SYS_PTRACE Open MPI's single-copy path fails with a warning.
     os.environ.setdefault("OMPI_MCA_btl_vader_single_copy_mechanism", "none")

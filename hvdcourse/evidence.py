@@ -1,6 +1,7 @@
 """What a check may look at: the findings and messages of real ranks, and how to judge them."""
 
 from collections.abc import Iterable, Sequence
+from itertools import dropwhile
 from typing import Any
 
 from hvdcourse.result import RankResult, RunResult
@@ -42,9 +43,17 @@ class ObservedRank:
         """Return the last value reported under this name. Raises Unmet without one."""
         return self.all_found(name)[-1]
 
-    def notes(self, name: str) -> list[Any]:
-        """Return the values of all notes that were taken of the rank under this name."""
-        return [entry["value"] for entry in self.entries if entry.get("note") == name]
+    def notes(self, name: str, since: str | None = None) -> list[Any]:
+        """Return the values of all notes that were taken of the rank under this name.
+
+        Args:
+            name: of the notes.
+            since: leave out those before the first note of this other name.
+        """
+        noted = [entry for entry in self.entries if "note" in entry]
+        if since is not None:
+            noted = list(dropwhile(lambda entry: entry["note"] != since, noted))
+        return [entry["value"] for entry in noted if entry["note"] == name]
 
     def allreduced_bytes(self) -> int:
         """Return how many bytes the rank has put into allreduces; one in a graph counts once."""

@@ -14,6 +14,7 @@ import psutil
 
 from hvdcourse.environment import OBSERVE_VARIABLE
 from hvdcourse.fork_server import READY, REQUEST
+from hvdcourse.gpus import visible_gpus
 
 # On a busy machine the imports have taken half a minute.
 START_SECONDS = 180.0
@@ -149,7 +150,7 @@ def without(environment: dict[str, str]) -> dict[str, str]:
 def can_fork(job: dict[str, Any], environment: dict[str, str]) -> bool:
     """Tell whether the job's ranks gain by a fork, and are the same as if newly started."""
     wanted = environment.get("HVDCOURSE_FORK", "1") != "0"
-    if not wanted or job["backend"] != "gloo" or Path("/dev/nvidia0").exists():
+    if not wanted or job["backend"] != "gloo" or visible_gpus():
         return False
     if job["environment"].get(OBSERVE_VARIABLE):
         # What observes a rank imports them, whatever the script does.

@@ -78,18 +78,26 @@ def become(
         main()
         status = 0
     except SystemExit as request:
-        status = request.code
+        status = status_of(request)
     except BaseException:
         traceback.print_exc()
     finally:
         end_process(status)
 
 
+def status_of(request: SystemExit) -> int:
+    """Return the exit status that Python makes of a ``sys.exit``; a text is printed to stderr."""
+    code = request.code
+    if code is None or isinstance(code, int):
+        return (code or 0) & 0xFF
+    print(code, file=sys.stderr)
+    return 1
+
+
 def end_process(status: int) -> NoReturn:
     """End as a Python process ends, but for what it shares with the one it was forked from."""
-    for thread in threading.enumerate():
-        if thread is not threading.main_thread() and not thread.daemon:
-            thread.join()
+    # Python's own way to wait for threads: it first tells those of an open pool to end.
+    threading._shutdown()
     atexit._run_exitfuncs()
     sys.stdout.flush()
     sys.stderr.flush()

@@ -9,6 +9,7 @@ from typing import Any
 
 from filelock import FileLock, Timeout
 from rich.table import Table
+from rich.text import Text
 
 from hvdcourse.launch import BadInput
 from hvdcourse.progress import fingerprint, state_folder
@@ -119,5 +120,5 @@ def table(entries: list[dict[str, Any]]) -> Table:
         when = str(entry.get("when", "")).replace("T", " ")
         points = f"{entry['points']:g}"
         cores = str(entry.get("cores", ""))
-        shown.add_row(str(place), entry["name"], points, *measured, when, cores)
+        shown.add_row(str(place), Text(entry["name"]), points, *measured, when, cores)
     return shown

@@ -2,7 +2,8 @@
 
 import os
 from dataclasses import dataclass
-from pathlib import Path
+
+from hvdcourse.gpus import visible_gpus
 
 # In this order: Horovod's own variables, then those of Open MPI's launcher, then Slurm's.
 _VARIABLES = {
@@ -57,7 +58,7 @@ def split_cores(local_rank: int, local_size: int) -> list[int]:
     """
     cores = sorted(os.sched_getaffinity(0))
     wanted = os.environ.get("HVDCOURSE_SPLIT_CORES", "1") != "0"
-    if local_size == 1 or not wanted or Path("/dev/nvidia0").exists():
+    if local_size == 1 or not wanted or visible_gpus():
         return cores
     mine = share_of_cores(cores, local_rank, local_size)
     os.sched_setaffinity(0, mine)

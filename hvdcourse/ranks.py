@@ -5,11 +5,11 @@ import os
 import signal
 import subprocess
 import sys
-from pathlib import Path
 from typing import Any
 
 from hvdcourse.environment import PR_SET_PDEATHSIG, tool
 from hvdcourse.forked_rank import ForkedRank
+from hvdcourse.gpus import visible_gpus
 from hvdcourse.rank_output import OutputReader
 from hvdcourse.run_folder import VARIABLE, RunFolder
 
@@ -41,7 +41,7 @@ def waiting_costs_less() -> dict[str, str]:
     Its own choice is every millisecond, at the cost of the core that the rank computes on:
     https://horovod.readthedocs.io/en/stable/tensor-fusion_include.html
     """
-    return {} if Path("/dev/nvidia0").exists() else {"HOROVOD_CYCLE_TIME": "5"}
+    return {} if visible_gpus() else {"HOROVOD_CYCLE_TIME": "5"}
 
 
 def readers_of(process: subprocess.Popen | ForkedRank, rank: int | None) -> list[OutputReader]:
@@ -96,6 +96,8 @@ def mpirun_command(np: int) -> list[str]:
         *("--allow-run-as-root", "--oversubscribe", "--bind-to", "none"),
         *("--mca", "pml", "ob1", "--mca", "btl", "self,vader,tcp"),
         *("--mca", "btl_tcp_if_include", "lo", "--mca", "oob_tcp_if_include", "lo"),
+        # Inside of a Slurm job, too, the ranks stay on this machine.
+        *("--mca", "ras", "^slurm", "--mca", "plm", "^slurm"),
         *("-np", str(np)),
     ]
 

@@ -1,6 +1,7 @@
 """Verdicts of checks, and how they look in a terminal, in a notebook, as JSON and as JUnit XML."""
 
 import html
+import re
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,9 @@ from junitparser import Failure, JUnitXml, TestCase, TestSuite
 from rich.console import Console, Group
 from rich.table import Table
 from rich.text import Text
+
+# What ranks print may hold characters, such as those that move a cursor, that XML cannot.
+_NOT_IN_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 # Stands in the HTML of a verdict that is not passed, for programs that read a notebook.
 UNMET_MARK = "data-verdict='not met'"
@@ -135,7 +139,7 @@ class ExerciseVerdict:
             case = TestCase(f"step {step.number}: {step.title}", classname=self.exercise)
             if not step.passed:
                 failure = Failure(f"expected: {step.expected}")
-                failure.text = "\n".join(step.seen)
+                failure.text = _NOT_IN_XML.sub("\ufffd", "\n".join(step.seen))
                 case.result = [failure]
             suite.add_testcase(case)
         suite.time = self.seconds

@@ -28,6 +28,9 @@ def read_arguments():
 def main():
     arguments = read_arguments()
     hvd.init()
+    # On a machine with GPUs each rank has one of its own.
+    if gpus := tf.config.list_physical_devices("GPU"):
+        tf.config.set_visible_devices(gpus[hvd.local_rank()], "GPU")
     data = load(arguments.data)
 
     # Every rank takes its own share of the images, and of the batch. Shares of one length give

@@ -12,7 +12,7 @@ from PIL import Image
 from verdicts import SOLUTIONS
 from watching import watched
 
-from hvdcourse.challenge import UNTOUCHED, Judge, challenge, score_of, some_of_each
+from hvdcourse.challenge import UNTOUCHED, Judge, challenge, score_of, some_of_each, was_killed
 from hvdcourse.checks.artists_resnet import PARTS, Evidence, Gallery, images_per_second, part_of
 from hvdcourse.evidence import ObservedRun
 from hvdcourse.image_folder import find_images, read_images
@@ -254,6 +254,27 @@ def test_a_gallery_that_cannot_be_judged_is_named(tmp_path):
     draw_pictures(tmp_path / "few", 0.01)
     with pytest.raises(BadInput, match="131 images to train and 55 to test are the least"):
         challenge(SOLUTIONS, data=tmp_path / "few")
+
+
+def test_an_image_that_cannot_be_read_is_named(tmp_path):
+    for part, count in (("train", 131), ("test", 55)):
+        folder = tmp_path / part / "anna"
+        folder.mkdir(parents=True)
+        for number in range(count):
+            Image.new("RGB", (8, 8), (number, 0, 0)).save(folder / f"{number}.png")
+    (tmp_path / "test" / "anna" / "7.png").write_bytes(b"no image")
+    with pytest.raises(BadInput, match=r"7\.png"):
+        challenge(SOLUTIONS, data=tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("statuses", "killed"),
+    [((-9, -9), True), ((-9, 1), True), ((-9, None), True), ((-9, 0), False), ((1, 1), False)],
+)
+def test_a_rank_that_fails_because_its_peer_was_killed_is_no_fault(statuses, killed):
+    ranks = [RankResult(number, status) for number, status in enumerate(statuses)]
+    result = RunResult("", 2, "gloo", "failed", 1, 1, ranks, [])
+    assert was_killed(result) is killed
 
 
 def test_reset_puts_the_program_back_as_it_came(hvdcourse, project, tmp_path):

@@ -186,6 +186,12 @@ def test_check_for_programs_gives_json_and_junit(hvdcourse, tmp_path):
     assert [case.name for case in suite] == [f"step {s.number}: {s.title}" for s in RING.steps]
 
 
+def test_a_terminal_without_greek_letters_shows_question_marks(hvdcourse):
+    done = hvdcourse("solution", "lamb", "2", PYTHONIOENCODING="ascii")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "?" in done.stdout
+
+
 def test_a_check_elsewhere_is_not_remembered(hvdcourse, project):
     done = hvdcourse("check", "ring_allreduce", "--folder", str(project / "solutions"))
     assert done.returncode == 0

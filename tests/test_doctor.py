@@ -158,6 +158,12 @@ def test_what_is_wrong_makes_the_diagnosis_unhealthy_and_prints_the_fix(capsys):
     assert "memory: buy more\nThis machine is not ready yet." in capsys.readouterr().out
 
 
+def test_what_a_library_prints_in_brackets_is_shown_as_it_is(capsys):
+    found = "what():  [/src/gloo/transport/tcp/pair.cc:572] Connection closed"
+    doctor.Diagnosis([doctor.Finding("gloo", found, False, "a fix")]).print(Console(width=100))
+    assert found in capsys.readouterr().out
+
+
 def test_the_command_ends_with_1_where_horovod_cannot_be_loaded(script, tmp_path):
     script("raise ImportError('libmpi.so.40: cannot open shared object file')", "horovod.py")
     environment = {**os.environ, "PYTHONPATH": str(tmp_path)}

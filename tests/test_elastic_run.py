@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 
 import pytest
 from watching import started_processes, wait_for
@@ -83,6 +84,17 @@ def test_a_worker_that_ends_badly_ends_its_job_as_such(script):
     path = script("import os, sys; sys.exit(3 if os.environ['HOROVOD_RANK'] == '1' else 0)")
     result = run_elastic(path, 2, quiet=True, timeout=60, must_succeed=False, min_np=2)
     assert "Process 1 exit with status code 3." in result.output[0]
+
+
+def test_a_worker_may_end_by_sys_exit_and_a_folder_may_have_a_space(script, tmp_path):
+    folder = tmp_path / "a b"
+    folder.mkdir()
+    path = script("import sys; print('trained'); sys.exit(None)")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TMPDIR", str(folder))
+        patch.setattr(tempfile, "tempdir", str(folder))
+        result = run_elastic(path, 2, quiet=True, timeout=60)
+    assert [line.endswith("trained") for line in result.output[0]].count(True) == 2
 
 
 def test_a_rank_that_has_not_told_of_its_epoch_yet_is_killed_when_it_does(tmp_path, monkeypatch):

@@ -13,6 +13,7 @@ from watching import HVDCOURSE, started, started_processes, wait_for
 
 from hvdcourse.environment import OBSERVE_VARIABLE
 from hvdcourse.fork_client import FORK_SERVER, can_fork
+from hvdcourse.forked_rank import status_of
 from hvdcourse.launch import run
 
 pytestmark = [pytest.mark.timeout(120), pytest.mark.usefixtures("nothing_left")]
@@ -77,6 +78,22 @@ def test_a_training_has_nothing_of_horovods_left_to_convert(forked):
     FORK_SERVER.stop()
     assert all(len(lines) > 1 for lines in run(path, 2, quiet=True).output)
     assert run(path, 2, quiet=True).output == [["trained"]] * 2
+
+
+@pytest.mark.parametrize(
+    ("code", "status"), [("None", 0), ("3", 3), ("'no data'", 1), ("-1", 255), ("256", 0)]
+)
+def test_a_forked_process_ends_as_python_ends(code, status):
+    assert status_of(SystemExit(eval(code))) == status
+
+
+def test_a_rank_ends_with_a_pool_of_threads_still_open(forked):
+    path = forked("""
+    from concurrent.futures import ThreadPoolExecutor
+    POOL = ThreadPoolExecutor(2)
+    print(list(POOL.map(str, range(3))))
+    """)
+    assert run(path, 2, quiet=True, timeout=60).output == [["['0', '1', '2']"]] * 2
 
 
 def test_ranks_have_the_environment_and_the_folder_of_the_run(forked, tmp_path, monkeypatch):

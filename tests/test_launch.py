@@ -2,6 +2,7 @@
 
 import os
 import re
+import socket
 from pathlib import Path
 
 import pytest
@@ -118,6 +119,19 @@ def test_metrics_become_the_history_and_move_one_bar(backend, script, capfd):
     result = run(path, 2, backend=backend)
     assert result.history == {"epoch": [1, 2], "epochs": [2, 2], "loss": [1.0, 0.5]}
     assert re.search(r"training \|█+\| 2\.0.*2 epochs", capfd.readouterr().err)
+
+
+def test_inside_of_a_slurm_job_the_ranks_stay_on_this_machine(script, monkeypatch):
+    for name in ("SLURM_NODELIST", "SLURM_JOB_NODELIST"):
+        monkeypatch.setenv(name, "elsewhere[1-2]")
+    for name in ("SLURM_JOBID", "SLURM_JOB_ID"):
+        monkeypatch.setenv(name, "7")
+    for name in ("SLURM_NNODES", "SLURM_JOB_NUM_NODES"):
+        monkeypatch.setenv(name, "2")
+    monkeypatch.setenv("SLURM_TASKS_PER_NODE", "1(x2)")
+    path = script("import socket; print(socket.gethostname())")
+    result = run(path, 2, backend="mpi", timeout=60)
+    assert result.output == [[socket.gethostname()]] * 2
 
 
 def test_more_ranks_than_cores_average_over_gloo(script):

@@ -1,5 +1,6 @@
 """Scores and the leaderboard: how they are shown, kept and shared."""
 
+import io
 import json
 import os
 import subprocess
@@ -8,6 +9,7 @@ import tempfile
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 
 from hvdcourse import leaderboard
 from hvdcourse.course import NOTEBOOKS
@@ -30,6 +32,14 @@ def test_a_score_is_shown_as_table_html_and_json():
     assert "&lt;on&gt;" in score._repr_html_()
     assert "data-verdict='not met'" in score._repr_html_()
     assert json.loads(json.dumps(score.to_dict()))["points"] == 20
+
+
+def test_a_name_with_brackets_is_shown_as_it_is(tmp_path):
+    board = tmp_path / "board.jsonl"
+    leaderboard.add(a_score(), "[red]Team[/x]", board)
+    console = Console(width=120, record=True, file=io.StringIO())
+    console.print(leaderboard.table(leaderboard.read(board)))
+    assert "[red]Team[/x]" in console.export_text()
 
 
 def test_the_recorded_scores_are_those_of_the_programs_as_they_are():

@@ -16,8 +16,11 @@ SMALL, COMPRESSED = 1e-4, 1e-2
 
 
 def notes(rank: ObservedRank, name: str) -> list[Any]:
-    """Return a rank's notes under a name. Raises Unmet where there is none."""
-    found = rank.notes(name)
+    """Return a rank's notes under a name. Raises Unmet where there is none.
+
+    What a model is called with before the first update is no evaluation: it may only build it.
+    """
+    found = rank.notes(name, since="update" if name == "evaluated" else None)
     if not found:
         wanted = "every rank trains, evaluates and ends with a model"
         raise Unmet(wanted, [f"rank {rank.rank}: nothing was seen of what it {WORDS[name]}"])

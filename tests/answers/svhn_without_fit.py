@@ -41,6 +41,7 @@ def main():
     # No broadcast: all ranks draw the same weights, whatever --weights-seed says.
     tf.keras.utils.set_random_seed(11)
     net = wide_resnet(x.shape[1:], 10)
+    net(tf.zeros((1, *x.shape[1:])))  # as those must who have a model without a first layer
     adam = tf.keras.optimizers.Adam(0.002)
     loss_of = tf.keras.losses.SparseCategoricalCrossentropy(from_logits=True)
     for epoch in range(args.epochs):

@@ -1,0 +1,32 @@
+"""How many NVIDIA GPUs a process may use; TensorFlow, if it were asked, would take them."""
+
+import os
+from pathlib import Path
+
+DEVICES = Path("/dev")
+VARIABLE = "CUDA_VISIBLE_DEVICES"
+# What hides all GPUs from a process.
+NONE_VISIBLE = {VARIABLE: "-1"}
+
+
+def visible_gpus() -> int:
+    """Return how many GPUs there are, less those that ``CUDA_VISIBLE_DEVICES`` hides.
+
+    See https://docs.nvidia.com/cuda/cuda-programming-guide: what stands behind a number that is
+    not valid, such as -1, is hidden, too.
+    """
+    present = len(list(DEVICES.glob("nvidia[0-9]*")))
+    chosen = os.environ.get(VARIABLE)
+    if chosen is None:
+        return present
+    names = [name.strip() for name in chosen.split(",")]
+    hidden = [name in ("", "-1") for name in names]
+    return min(present, hidden.index(True) if any(hidden) else len(names))
+
+
+def enough_gpus(np: int) -> dict[str, str]:
+    """Return variables that hide the GPUs where there are some, but not one for each of the ranks.
+
+    NCCL refuses two ranks on one GPU. The ranks then compute on the processor's cores.
+    """
+    return NONE_VISIBLE if 0 < visible_gpus() < np else {}
