@@ -63,9 +63,11 @@ def start_gloo_ranks(job: dict[str, Any]) -> tuple[Processes, list[OutputReader]
     """
     from horovod.runner.common.util.hosts import get_host_assignments, parse_hosts
     from horovod.runner.gloo_run import create_slot_env_vars
-    from horovod.runner.http.http_server import RendezvousServer
+    from horovod.runner.http.http_server import RendezvousHTTPServer, RendezvousServer
 
     slots = get_host_assignments(parse_hosts(f"localhost:{job['np']}"), job["np"])
+    # Python's own choice is 5, and whoever asks beside them tries again after 1 to 7 seconds.
+    RendezvousHTTPServer.request_queue_size = max(5, 2 * job["np"])
     server = RendezvousServer()
     port = server.start()
     server.init(slots)
