@@ -9,7 +9,6 @@ from typing import Any
 
 from hvdcourse.environment import PR_SET_PDEATHSIG, tool
 from hvdcourse.forked_rank import ForkedRank
-from hvdcourse.gpus import visible_gpus
 from hvdcourse.rank_output import OutputReader
 from hvdcourse.run_folder import VARIABLE, RunFolder
 
@@ -32,16 +31,7 @@ def rank_command(job: dict[str, Any]) -> list[str]:
 def rank_environment(job: dict[str, Any]) -> dict[str, str]:
     """Return the environment that all ranks of the job share."""
     mine = {"PYTHONUNBUFFERED": "1", VARIABLE: job["folder"]}
-    return {**waiting_costs_less(), **os.environ, **mine, **job["environment"]}
-
-
-def waiting_costs_less() -> dict[str, str]:
-    """Return how often Horovod's thread looks for work, in milliseconds, for ranks without a GPU.
-
-    Its own choice is every millisecond, at the cost of the core that the rank computes on:
-    https://horovod.readthedocs.io/en/stable/tensor-fusion_include.html
-    """
-    return {} if visible_gpus() else {"HOROVOD_CYCLE_TIME": "5"}
+    return {**os.environ, **mine, **job["environment"]}
 
 
 def readers_of(process: subprocess.Popen | ForkedRank, rank: int | None) -> list[OutputReader]:

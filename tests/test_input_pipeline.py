@@ -6,18 +6,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from watching import watched
+from verdicts import changed, verdict_on
 
-from hvdcourse import check
 from hvdcourse.evidence import ObservedRun, Unmet
-from hvdcourse.exercises import SOLUTIONS, find_exercise
+from hvdcourse.exercises import find_exercise
 from hvdcourse.fed_epoch import FedEpoch
 from hvdcourse.feeding import feed, timed
-from hvdcourse.generate import parse, render
 from hvdcourse.image_files import write_digits
 from hvdcourse.plots import lanes
 from hvdcourse.utilisation import Utilisation
-from hvdcourse.verdict import ExerciseVerdict
 
 pytestmark = pytest.mark.timeout(240)
 
@@ -39,6 +36,16 @@ KEEPS_EVERYTHING = """    kept = []
 
 
 def main"""
+SLOW = """
+    def wait(image):
+        time.sleep(0.01)
+        return image
+
+    def waited_for(sample):
+        return {**sample, "image": tf.py_function(wait, [sample["image"]], tf.uint8)}
+
+    dataset = dataset.map(waited_for)
+"""
 WRONG_LABELS = """    def wrong(sample):
         return {**sample, "label": (sample["label"] + 1) % 10}
 
@@ -46,24 +53,6 @@ WRONG_LABELS = """    def wrong(sample):
 
 
 def main"""
-
-
-def changed(*changes: tuple[str, str]) -> str:
-    """Return the solution with each first text, which stands there once, replaced."""
-    numbers = {step.number for step in find_exercise(NAME).steps}
-    text = render(parse((SOLUTIONS / f"{NAME}.py").read_text(), NAME), numbers)
-    for old, new in changes:
-        assert text.count(old) == 1, old
-        text = text.replace(old, new)
-    return text
-
-
-def verdict_on(text: str) -> ExerciseVerdict:
-    with watched() as temporary:
-        folder = temporary / "source"
-        folder.mkdir()
-        (folder / f"{NAME}.py").write_text(text)
-        return check(NAME, folder=folder)
 
 
 @pytest.mark.parametrize(
@@ -86,12 +75,14 @@ def verdict_on(text: str) -> ExerciseVerdict:
         ([(BATCH, BATCH.replace("batch_size", "8"))], 4, "batches of [8"),
         ([(END, "    return dataset.repeat()\n\n\ndef main")], 4, "0 missing"),
         ([(END, WRONG_LABELS)], 4, "twice or with a wrong label or image"),
+        # The cache is there, and then every image is waited for.
+        ([(SHIFT, SHIFT + SLOW)], 2, "times as many as through plain_pipeline"),
         # All batches are made before the first epoch: quick, and the same for ever.
         ([(END, "    return list(dataset)\n\n\ndef main")], 2, "shifts"),
     ],
 )
 def test_a_wrong_pipeline_fails_that_step_and_is_told_why(changes, step, said):
-    verdict = verdict_on(changed(*changes))
+    verdict = verdict_on(NAME, changed(NAME, *changes))
     assert verdict.failure is None
     assert verdict.first_unmet.number == step
     assert said in "\n".join(verdict.first_unmet.seen)
@@ -100,13 +91,13 @@ def test_a_wrong_pipeline_fails_that_step_and_is_told_why(changes, step, said):
 def test_a_prefetch_before_the_work_is_not_ahead_of_it():
     early = [("    dataset = dataset.prefetch(tf.data.AUTOTUNE)\n", "")]
     early += [(SHUFFLE, SHUFFLE + "    dataset = dataset.prefetch(tf.data.AUTOTUNE)\n")]
-    verdict = verdict_on(changed(*early))
+    verdict = verdict_on(NAME, changed(NAME, *early))
     assert [step.number for step in verdict.steps if not step.passed] == [5]
     assert "0% of the batches were ready" in "\n".join(verdict.first_unmet.seen)
 
 
 def test_a_pipeline_that_never_delivers_ends_in_a_verdict():
-    verdict = verdict_on(changed((END, "    return dataset.take(0)\n\n\ndef main")))
+    verdict = verdict_on(NAME, changed(NAME, (END, "    return dataset.take(0)\n\n\ndef main")))
     assert not any(step.passed for step in verdict.steps)
     assert "images arrive in each of" in verdict.first_unmet.expected
 

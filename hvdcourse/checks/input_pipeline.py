@@ -27,7 +27,8 @@ MOST_SHARED = 0.5
 LEAST_READY = 0.3
 # The cache, batches under way, and noise. One copy more for each epoch is too many.
 MOST_COPIES = 3
-LEAST_SPEEDUP = 1.5
+# Without the cache it has been 1.5 to 1.7, with it 4 and more, on a busy machine, too.
+LEAST_SPEEDUP = 2.0
 
 
 def arguments() -> dict[str, Any]:
@@ -92,6 +93,13 @@ def check_cache(run: ObservedRun) -> None:
         f"{len(files)} files were decoded {len(decodings)} times",
         f"{delivered} images were delivered, after {len(shifts)} shifts",
         f"memory grew by {growth / 1e6:.0f} MB",
+    )
+    before = max(epoch.images_per_second for epoch in plain)
+    after = max(epoch.images_per_second for epoch in epochs)
+    demand(
+        f"the images come at least {LEAST_SPEEDUP:g} times as fast as through plain_pipeline",
+        after >= LEAST_SPEEDUP * before,
+        f"{after:.0f} images/s, {after / before:.1f} times as many as through plain_pipeline",
     )
 
 
@@ -188,16 +196,13 @@ def ready_batches(epoch: FedEpoch) -> list[bool]:
 
 
 def check_ahead(run: ObservedRun) -> None:
-    plain, epochs = fed(run, "plain"), fed(run, "pipeline")
+    epochs = fed(run, "pipeline")
     ready = float(np.mean([one for epoch in epochs for one in ready_batches(epoch)]))
-    before = max(epoch.images_per_second for epoch in plain)
-    after = max(epoch.images_per_second for epoch in epochs)
     demand(
         f"the next batch is made while the device works (in at least {LEAST_READY:.0%} of the "
-        f"steps), and the images come {LEAST_SPEEDUP} times as fast as through plain_pipeline",
-        ready >= LEAST_READY and after >= LEAST_SPEEDUP * before,
+        "steps)",
+        ready >= LEAST_READY,
         f"{ready:.0%} of the batches were ready when the step before them ended",
-        f"{after:.0f} images/s, {after / before:.1f} times as many as through plain_pipeline",
     )
 
 
@@ -236,7 +241,5 @@ STEPS = (
         "Dataset.prefetch(count) makes elements ahead, on a thread of its own. It helps with the "
         "transformations that stand before it, so which place is best?",
         check_ahead,
-        # With every file decoded anew in each epoch the speed is that of the cores that are free.
-        (2,),
     ),
 )
