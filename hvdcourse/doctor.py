@@ -15,7 +15,10 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from hvdcourse.container import bytes_allowed
+from hvdcourse.gpus import has_libraries, visible_gpus
 from hvdcourse.launch import run
+from hvdcourse.place import usable_cores
 from hvdcourse.result import RunResult
 
 NEEDED_MEMORY_GIB = 4
@@ -75,13 +78,15 @@ def examine() -> Diagnosis:
 
 def machine_findings() -> list[Finding]:
     """Look at cores, memory, disk and the folder for temporary files."""
-    cores = len(os.sched_getaffinity(0))
+    seen, usable = len(os.sched_getaffinity(0)), usable_cores()
+    cores = f"{usable}" if usable == seen else f"the time of {usable}, on {seen}, is allowed"
     memory = psutil.virtual_memory()
-    total, free = memory.total / 2**30, memory.available / 2**30
+    allowed = bytes_allowed() or memory.total
+    total, free = (min(one, allowed) / 2**30 for one in (memory.total, memory.available))
     disk = shutil.disk_usage(Path.cwd()).free / 2**30
     return [
         Finding("system", f"{platform.system()} {platform.machine()}"),
-        Finding("cores", f"{cores}"),
+        Finding("cores", cores),
         Finding(
             "memory",
             f"{total:.1f} GiB, of which {free:.1f} GiB are free",
@@ -138,6 +143,8 @@ def gpu_finding() -> Finding:
     except (OSError, subprocess.TimeoutExpired) as error:
         return Finding("GPUs", str(error), False, fix)
     found = listing.stdout.strip() or listing.stderr.strip()
+    if listing.returncode == 0 and not has_libraries():
+        found += "; TensorFlow has no CUDA libraries and does not use them: see the README"
     return Finding("GPUs", found, listing.returncode == 0, fix)
 
 
@@ -157,7 +164,7 @@ def two_rank_findings(backend: str) -> list[Finding]:
 
 def without_nccl(built_with: str) -> str:
     """Return what a build without NCCL means on a machine with GPUs; empty elsewhere."""
-    if "NCCL" in built_with or shutil.which("nvidia-smi") is None:
+    if "NCCL" in built_with or not visible_gpus():
         return ""
     return "; without NCCL the ranks do not use the GPUs: the README says how it is built"
 

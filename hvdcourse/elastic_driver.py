@@ -19,6 +19,7 @@ from typing import Any
 from horovod.runner.launch import run_commandline
 
 from hvdcourse.elastic_workers import worker_command
+from hvdcourse.place import usable_cores
 from hvdcourse.reports import keep
 from hvdcourse.run_folder import RunFolder
 
@@ -106,7 +107,7 @@ def main() -> None:
     for name in [name for name in os.environ if name.startswith("HOROVOD_")]:
         del os.environ[name]
     # All hosts are this machine: each worker gets its share of the cores.
-    threads = str(max(1, (os.cpu_count() or 1) // job["np"]))
+    threads = str(max(1, usable_cores() // job["np"]))
     os.environ |= {"TF_NUM_INTRAOP_THREADS": threads, "TF_NUM_INTEROP_THREADS": threads}
     discovery = job["discovery_script"] or str(script)
     check_discovery(discovery)

@@ -1,21 +1,41 @@
 """How many NVIDIA GPUs a process may use; TensorFlow, if it were asked, would take them."""
 
+import ctypes
+import functools
 import os
+from contextlib import suppress
+from importlib.util import find_spec
 from pathlib import Path
 
 DEVICES = Path("/dev")
 VARIABLE = "CUDA_VISIBLE_DEVICES"
 # What hides all GPUs from a process.
 NONE_VISIBLE = {VARIABLE: "-1"}
+# The last that TensorFlow 2.15 loads: without it, it computes on the processor's cores.
+LIBRARY = "libcudnn.so.8"
+
+
+@functools.cache
+def has_libraries() -> bool:
+    """Tell whether TensorFlow finds CUDA's libraries: in wheels of the extra ``gpu``, or here."""
+    with suppress(ModuleNotFoundError):
+        if find_spec("nvidia.cudnn"):
+            return True
+    with suppress(OSError):
+        ctypes.CDLL(LIBRARY)
+        return True
+    return False
 
 
 def visible_gpus() -> int:
-    """Return how many GPUs there are, less those that ``CUDA_VISIBLE_DEVICES`` hides.
+    """Return how many GPUs TensorFlow can use, less those that ``CUDA_VISIBLE_DEVICES`` hides.
 
     See https://docs.nvidia.com/cuda/cuda-programming-guide: what stands behind a number that is
     not valid, such as -1, is hidden, too.
     """
     present = len(list(DEVICES.glob("nvidia[0-9]*")))
+    if not present or not has_libraries():
+        return 0
     chosen = os.environ.get(VARIABLE)
     if chosen is None:
         return present

@@ -12,6 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from hvdcourse.launch import BadInput
+from hvdcourse.place import usable_cores
 from hvdcourse.progress import fingerprint, state_folder
 from hvdcourse.score import Score
 
@@ -79,7 +80,7 @@ def add(score: Score, name: str, file: Path) -> dict[str, Any]:
         "points": score.points,
         "parts": {part.name: part.points for part in score.parts},
         "when": datetime.now().isoformat(timespec="seconds"),
-        "cores": len(os.sched_getaffinity(0)),
+        "cores": usable_cores(),
         "script": fingerprint(Path(score.script)),
     }
     lock = FileLock(lock_of(file), timeout=_LOCK_SECONDS, mode=make_shared(lock_of(file)))

@@ -17,6 +17,7 @@ from hvdcourse.data import load
 from hvdcourse.gpus import visible_gpus
 from hvdcourse.image_folder import BadDataSet
 from hvdcourse.launch import BadInput, checked_limit, largest_np, run
+from hvdcourse.place import usable_cores
 from hvdcourse.study_records import Records, fingerprint, key_of, read_records, run_key
 
 WORKER = Path(__file__).with_name("study_worker.py")
@@ -172,7 +173,7 @@ def start_ranks(
 
     Each of these has a GPU of its own, or, on a machine without one, a core.
     """
-    places = visible_gpus() or len(os.sched_getaffinity(0))
+    places = visible_gpus() or usable_cores()
     processes = min(places, len(runs), largest_np()) if ranks == 1 else ranks
     with tempfile.NamedTemporaryFile("w", suffix=".jsonl", delete=False) as file:
         file.writelines(json.dumps(one) + "\n" for one in runs)

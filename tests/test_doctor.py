@@ -86,13 +86,16 @@ def test_a_temporary_folder_that_takes_no_files_is_named_with_its_fix(folder, wh
 
 
 @pytest.mark.parametrize("status", [0, 9])
-def test_gpus_are_listed_and_a_broken_driver_is_named(status, monkeypatch, tmp_path):
+@pytest.mark.parametrize("libraries", [True, False])
+def test_gpus_are_listed_and_what_is_missing_named(libraries, status, monkeypatch, tmp_path):
+    monkeypatch.setattr(doctor, "has_libraries", lambda: libraries)
     program = tmp_path / "nvidia-smi"
     program.write_text(f"#!/bin/sh\necho 'GPU 0: a card'\nexit {status}\n")
     program.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
     finding = doctor.gpu_finding()
-    assert finding.found == "GPU 0: a card"
+    assert finding.found.startswith("GPU 0: a card")
+    assert ("no CUDA libraries" in finding.found) is (status == 0 and not libraries)
     assert finding.well is (status == 0)
     assert "NVIDIA driver" in finding.fix
 
@@ -104,7 +107,7 @@ def test_a_machine_without_gpus_is_well(monkeypatch, tmp_path):
 
 
 def test_gpus_beside_a_build_without_nccl_are_named(monkeypatch):
-    monkeypatch.setattr(doctor.shutil, "which", lambda name: f"/usr/bin/{name}")
+    monkeypatch.setattr(doctor, "visible_gpus", lambda: 1)
     assert doctor.without_nccl("Gloo, MPI, NCCL") == ""
     assert "do not use the GPUs" in doctor.without_nccl("Gloo, MPI")
 

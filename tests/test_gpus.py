@@ -13,6 +13,7 @@ def machine(tmp_path, monkeypatch):
         for name in (*(f"nvidia{number}" for number in numbers), "nvidiactl", "nvidia-uvm"):
             (tmp_path / name).touch()
         monkeypatch.setattr(gpus, "DEVICES", tmp_path)
+        monkeypatch.setattr(gpus, "has_libraries", lambda: True)
         monkeypatch.delenv(gpus.VARIABLE, raising=False)
 
     return with_gpus
@@ -44,3 +45,30 @@ def test_gpus_are_counted_as_a_process_may_use_them(numbers, chosen, count, mach
 def test_ranks_without_a_gpu_each_get_none(numbers, np, hidden, machine):
     machine(*numbers)
     assert gpus.enough_gpus(np) == ({gpus.VARIABLE: "-1"} if hidden else {})
+
+
+def test_gpus_that_tensorflow_has_no_libraries_for_are_not_counted(machine, monkeypatch):
+    machine(0, 1)
+    monkeypatch.setattr(gpus, "has_libraries", lambda: False)
+    assert gpus.visible_gpus() == 0
+    assert gpus.enough_gpus(3) == {}
+
+
+@pytest.fixture
+def without_libraries(monkeypatch):
+    monkeypatch.setattr(gpus, "LIBRARY", "libnone.so.8")
+    monkeypatch.setattr(gpus, "find_spec", lambda name: None)
+    gpus.has_libraries.cache_clear()
+    yield
+    gpus.has_libraries.cache_clear()
+
+
+def test_libraries_are_found_in_wheels_or_where_the_loader_looks(without_libraries, monkeypatch):
+    assert not gpus.has_libraries()
+    gpus.has_libraries.cache_clear()
+    monkeypatch.setattr(gpus, "find_spec", lambda name: name == "nvidia.cudnn")
+    assert gpus.has_libraries()
+    gpus.has_libraries.cache_clear()
+    monkeypatch.setattr(gpus, "find_spec", lambda name: None)
+    monkeypatch.setattr(gpus, "LIBRARY", "libc.so.6")
+    assert gpus.has_libraries()
