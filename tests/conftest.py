@@ -19,6 +19,11 @@ sys.path.insert(0, str(Path(__file__).parent))  # for `from watching import …`
 from watching import HVDCOURSE, watched
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Run what is measured one after the other: each change takes a new fork server."""
+    items.sort(key=lambda item: item.get_closest_marker("measured") is not None)
+
+
 @pytest.fixture(scope="session", autouse=True)
 def base_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Make pytest choose its own folder before any test changes TMPDIR."""
