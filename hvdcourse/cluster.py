@@ -7,6 +7,7 @@ It needs root, iproute2, openssh-server and openssh-client; ``missing()`` says w
 There is one cluster on a machine at a time. The hosts are Linux namespaces, namespaces(7).
 """
 
+import os
 import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -85,7 +86,12 @@ _TRIAL = (
 
 
 def missing() -> str | None:
-    """Say in one sentence why this machine cannot have several hosts; None where it can."""
+    """Say in one sentence why this machine cannot have several hosts; None where it can.
+
+    With ``HVDCOURSE_CLUSTER=0`` in the environment it shall not have them.
+    """
+    if os.environ.get("HVDCOURSE_CLUSTER", "1") == "0":
+        return "HVDCOURSE_CLUSTER=0 asks for one host only"
     if not as_root():
         return "making hosts needs root: `sudo .venv/bin/hvdcourse …`, or JupyterLab as root"
     lacking = [program for program in _PACKAGES if not shutil.which(program, path=search_path())]

@@ -76,3 +76,8 @@ def test_a_block_that_gets_no_hosts_says_why_and_removes_none(events, count, err
     with pytest.raises(error, match=said), cluster.hosts(count):
         pass
     assert read_record() is not None
+
+
+def test_one_host_only_can_be_asked_for(monkeypatch):
+    monkeypatch.setenv("HVDCOURSE_CLUSTER", "0")
+    assert cluster.missing() == "HVDCOURSE_CLUSTER=0 asks for one host only"
