@@ -46,6 +46,16 @@ def start_rank(job: dict[str, Any], environment: dict[str, str]) -> subprocess.P
     return subprocess.Popen(rank_command(job), env=environment, **_PIPES)
 
 
+def start_rendezvous(np: int) -> tuple[Any, int]:
+    """Start Horovod's server through which Gloo's ranks meet; return it and its port."""
+    from horovod.runner.http.http_server import RendezvousHTTPServer, RendezvousServer
+
+    # Python's own choice is 5, and whoever asks beside them tries again after 1 to 7 seconds.
+    RendezvousHTTPServer.request_queue_size = max(5, 2 * np)
+    server = RendezvousServer()
+    return server, server.start()
+
+
 def start_gloo_ranks(job: dict[str, Any]) -> tuple[Processes, list[OutputReader]]:
     """Start every rank with the variables that ``horovodrun --gloo`` would give it.
 
@@ -53,13 +63,9 @@ def start_gloo_ranks(job: dict[str, Any]) -> tuple[Processes, list[OutputReader]
     """
     from horovod.runner.common.util.hosts import get_host_assignments, parse_hosts
     from horovod.runner.gloo_run import create_slot_env_vars
-    from horovod.runner.http.http_server import RendezvousHTTPServer, RendezvousServer
 
     slots = get_host_assignments(parse_hosts(f"localhost:{job['np']}"), job["np"])
-    # Python's own choice is 5, and whoever asks beside them tries again after 1 to 7 seconds.
-    RendezvousHTTPServer.request_queue_size = max(5, 2 * job["np"])
-    server = RendezvousServer()
-    port = server.start()
+    server, port = start_rendezvous(job["np"])
     server.init(slots)
     shared = {
         "HOROVOD_CONTROLLER": "gloo",
