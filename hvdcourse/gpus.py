@@ -17,7 +17,7 @@ LIBRARY = "libcudnn.so.8"
 
 @functools.cache
 def has_libraries() -> bool:
-    """Tell whether TensorFlow finds CUDA's libraries: in wheels of the extra ``gpu``, or here."""
+    """Tell whether TensorFlow finds CUDA's libraries: in the extra ``gpu``, or on the machine."""
     with suppress(ModuleNotFoundError):
         if find_spec("nvidia.cudnn"):
             return True

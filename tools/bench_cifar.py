@@ -28,8 +28,8 @@ from hvdcourse.published import PUBLISHED
 FORMS = Path(__file__).parent / "bench"
 # What our launcher sets otherwise, and Horovod's own does not.
 NAIVE_CORES = {"HVDCOURSE_SPLIT_CORES": "0"}
-# How often, in milliseconds, Horovod looks for gradients. With its own choice of 1 a step was 3 to
-# 4 % longer on two cores, and with 0.1 as well; with 5 it was as long as with this.
+# How often, in milliseconds, Horovod looks for gradients. By medians a step on two cores was 3 to
+# 4 % longer with its own choice of 1, and with 0.1; rounds differ by as much. `--more` compares.
 FAST_CYCLES = {"HOROVOD_CYCLE_TIME": "0.5"}
 # Where other programs took more than this of the two cores, a run is no measure of its form.
 DISTURBED_CORES = 0.2
