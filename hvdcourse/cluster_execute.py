@@ -78,8 +78,9 @@ def host_command(host: Host, command: Sequence[str]) -> list[str]:
 
 def environment_of(mark: str, more: dict[str, str] | None) -> dict[str, str]:
     """Return the environment of a command on a host."""
-    # On a busy machine one rank may import TensorFlow half a minute later than another.
-    patient = {"HOROVOD_GLOO_TIMEOUT_SECONDS": "300"}
+    # On a busy machine one rank may import TensorFlow half a minute later than another. The hosts
+    # have the cores of one machine together: a rank that waits over MPI lets others go first.
+    patient = {"HOROVOD_GLOO_TIMEOUT_SECONDS": "300", "OMPI_MCA_mpi_yield_when_idle": "1"}
     # Open MPI's folders then go with the host.
     own = {"OMPI_MCA_orte_tmpdir_base": "/run", MARK_VARIABLE: mark}
     return {**patient, **os.environ, **(more or {}), **own}

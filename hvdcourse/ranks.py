@@ -87,11 +87,14 @@ def mpirun_command(np: int) -> list[str]:
     """Return the mpirun line, without the program, for ``np`` ranks on this machine.
 
     --oversubscribe allows more ranks than cores, and --bind-to none leaves the choice of cores to
-    the ranks themselves.
+    the ranks themselves. A rank that waits asks again and again whether a message has come:
+    mpi_yield_when_idle has it let others go first, among them the one that it waits for.
+    See https://www.open-mpi.org/faq/?category=running#oversubscribing
     """
     return [
         tool("mpirun"),
         *("--allow-run-as-root", "--oversubscribe", "--bind-to", "none"),
+        *("--mca", "mpi_yield_when_idle", "1"),
         *("--mca", "pml", "ob1", "--mca", "btl", "self,vader,tcp"),
         *("--mca", "btl_tcp_if_include", "lo", "--mca", "oob_tcp_if_include", "lo"),
         # Inside of a Slurm job, too, the ranks stay on this machine.

@@ -1,7 +1,9 @@
-"""How the ranks of one machine find each other over Gloo."""
+"""How the ranks of one machine find each other over Gloo, and share a core over MPI."""
 
+import os
 import socket
 
+from hvdcourse.launch import run
 from hvdcourse.ranks import start_rendezvous
 
 NP = 12
@@ -19,3 +21,26 @@ def test_all_ranks_can_ask_at_once_where_the_others_are():
         for connection in connections:
             connection.close()
         server._httpd.server_close()
+
+
+def test_a_rank_that_waits_over_mpi_leaves_the_core_to_the_one_it_waits_for(script, nothing_left):
+    path = script(
+        """
+        import os, sys, time
+        from mpi4py import MPI
+        ranks = MPI.COMM_WORLD
+        os.sched_setaffinity(0, {int(sys.argv[1])})
+        ranks.Barrier()
+        before = time.process_time()
+        if ranks.rank == 0:
+            while time.process_time() < before + 1:
+                pass
+        ranks.Barrier()
+        print(time.process_time() - before)
+        """
+    )
+    core = min(os.sched_getaffinity(0))
+    result = run(path, 2, backend="mpi", arguments=[str(core)], timeout=60)
+    works, waits = (float(line) for (line,) in result.output)
+    # As often as the other, it would have used as much of the core.
+    assert waits < works / 2
