@@ -111,7 +111,7 @@ def main() -> None:
     os.environ |= {"TF_NUM_INTRAOP_THREADS": threads, "TF_NUM_INTEROP_THREADS": threads}
     discovery = job["discovery_script"] or str(script)
     check_discovery(discovery)
-    command = worker_command(folder.path, job["script"])
+    command = worker_command(folder.path, job["script"], job["np"])
     Disturber(job["plan"], hosts_file, folder).start()
     # Horovod hands it to a shell.
     words = ["--host-discovery-script", shlex.quote(discovery), *job["horovodrun"]]

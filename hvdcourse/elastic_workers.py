@@ -16,16 +16,18 @@ from pathlib import Path
 
 from hvdcourse import rank_main
 from hvdcourse.forked_rank import become
+from hvdcourse.place import split_cores
 
 CLIENT = Path(__file__).with_name("elastic_worker_client.py")
 POLL_SECONDS = 0.05
 
 
-def worker_command(folder: Path, words: list[str]) -> list[str]:
+def worker_command(folder: Path, words: list[str], np: int) -> list[str]:
     """Return the command for the workers of the Python script and arguments in ``words``.
 
-    Where TensorFlow is imported, a process is started that forks them, and ends with this one. It
-    must be called before this process has threads.
+    Where TensorFlow is imported, a process is started that forks them, each on its share of the
+    cores, of which there are ``np``. It ends with this one, and must be started before this
+    process has threads.
     """
     if "tensorflow" not in sys.modules:
         return [sys.executable, "-u", *words]
@@ -38,7 +40,7 @@ def worker_command(folder: Path, words: list[str]) -> list[str]:
     listener.listen()
     if os.fork() == 0:
         rank_main.die_with_parent()
-        Workers(listener).serve()
+        Workers(listener, np).serve()
     listener.close()
     return [sys.executable, "-I", "-S", str(CLIENT), str(path), *words]
 
@@ -46,9 +48,10 @@ def worker_command(folder: Path, words: list[str]) -> list[str]:
 class Workers:
     """Forks a worker for each client, ends it with its client, and tells the client its end."""
 
-    def __init__(self, listener: socket.socket):
-        self.listener = listener
+    def __init__(self, listener: socket.socket, np: int):
+        self.listener, self.np = listener, np
         self.clients: dict[int, socket.socket] = {}
+        self.shares: dict[int, int] = {}
 
     def serve(self) -> None:
         """Serve until this process is killed."""
@@ -73,14 +76,20 @@ class Workers:
             for file in files:
                 os.close(file)
             return
+        share = self.free_share()
         pid = os.fork()
         if pid == 0:
             for one in (self.listener, client, *self.clients.values()):
                 one.close()
-            become_worker(request, *files)
+            become_worker(request, share, self.np, *files)
         for file in files:
             os.close(file)
-        self.clients[pid] = client
+        self.clients[pid], self.shares[pid] = client, share
+
+    def free_share(self) -> int:
+        """Return the number of a share of the cores that the fewest workers have."""
+        taken = list(self.shares.values())
+        return min(range(self.np), key=taken.count)
 
     def end_worker_of(self, client: socket.socket) -> None:
         """Kill the worker of a client that is gone: the launcher has ended it."""
@@ -95,11 +104,12 @@ class Workers:
             if not ended:
                 continue
             code = os.waitstatus_to_exitcode(status)
+            del self.shares[pid]
             with self.clients.pop(pid) as client, suppress(OSError):
                 client.sendall((code if code >= 0 else 128 - code).to_bytes(4, "big"))
 
 
-def become_worker(request: dict, stdout: int, stderr: int) -> None:
+def become_worker(request: dict, share: int, np: int, stdout: int, stderr: int) -> None:
     """Run this process on as a worker, as ``python -u SCRIPT ARGUMENTS`` would."""
     rank_main.die_with_parent()
     os.chdir(request["cwd"])
@@ -107,6 +117,7 @@ def become_worker(request: dict, stdout: int, stderr: int) -> None:
     sys.path[0] = str(Path(script).parent)
 
     def main() -> None:
+        split_cores(share, np)
         runpy.run_path(script, run_name="__main__")
 
     become(main, request["arguments"], request["environ"], stdout, stderr)

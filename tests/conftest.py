@@ -23,11 +23,11 @@ MOSTLY_WAIT = ("supervisor", "input_pipeline", "launch", "fork_server", "downloa
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Put first what mostly waits, and last what is measured: each change takes a fork server."""
+    """Put first what mostly waits; in each part what is measured takes a fork server of its own."""
 
     def place(item: pytest.Item) -> tuple[bool, bool]:
         waits = item.path.stem.removeprefix("test_") in MOSTLY_WAIT
-        return item.get_closest_marker("measured") is not None, not waits
+        return not waits, item.get_closest_marker("measured") is not None
 
     items.sort(key=place)
 

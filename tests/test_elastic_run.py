@@ -14,6 +14,7 @@ from hvdcourse.elastic_driver import Disturber
 from hvdcourse.elastic_run import names_of_this_machine, run_elastic
 from hvdcourse.exercises import SOLUTIONS
 from hvdcourse.launch import BadInput
+from hvdcourse.place import share_of_cores
 from hvdcourse.run_folder import VARIABLE, RunFolder
 
 pytestmark = [
@@ -58,6 +59,25 @@ def test_the_job_goes_on_when_two_of_three_workers_are_killed_at_once():
     assert {one["pid"] for one in left} == {left[0]["pid"]}
     assert {one["epoch"] for one in left} == set(range(1, EPOCHS + 1))
     assert left[-1]["size"] == 1
+
+
+def test_a_worker_that_comes_later_has_the_cores_of_the_one_that_was_lost(tmp_path):
+    path = tmp_path / "elastic.py"
+    report = "import os; print('cores', os.getpid(), *os.sched_getaffinity(0), flush=True)"
+    path.write_text(SOLUTION.read_text().replace("def main():", f"def main():\n    {report}"))
+    plan = [{"after_epoch": 2, "kill": 1}, {"after_epoch": 4, "add": names_of_this_machine()[2]}]
+    result = run_elastic(path, 2, plan=plan, images=200, epochs=16, quiet=True, timeout=150)
+    words = [line.split("cores ")[1].split() for line in result.output[0] if "cores " in line]
+    cores = {int(pid): {int(core) for core in own} for pid, *own in words}
+    (killed,) = [one["value"] for one in result.ranks[0].evidence if one["report"] == "killed"]
+    (lost,) = killed["pids"]
+    *_, newcomer = cores
+    allowed = sorted(os.sched_getaffinity(0))
+    first_two = [cores[pid] for pid in list(cores)[:2]]
+    for number in (0, 1):
+        assert set(share_of_cores(allowed, number, 2)) in first_two
+    assert newcomer != lost
+    assert cores[newcomer] == cores[lost]
 
 
 def test_forked_workers_are_as_newly_started_ones(script, monkeypatch):

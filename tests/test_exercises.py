@@ -21,11 +21,6 @@ HALF_WAY = [("mpi_concepts", 4), ("ring_allreduce", 2), ("fashion_mnist", 5), ("
 OBSERVED = ["mpi_concepts", "ring_allreduce", "custom_loop"]
 
 
-def measured(name: str):
-    """Return a parameter that has the coverage of observers measured."""
-    return pytest.param(name, marks=pytest.mark.measured if name in OBSERVED else ())
-
-
 def steps_around(name: str, number: int) -> tuple[int, ...]:
     """Return the steps to judge for one step: it, those that need it, those without a run more."""
     exercise = find_exercise(name)
@@ -51,7 +46,9 @@ def test_untouched_script_fails_every_step_and_says_where_it_stands_still(name):
         assert verdict.seconds < SECONDS_UNTIL_A_VERDICT
 
 
-@pytest.mark.parametrize("name", [measured(one) for one in EACH_EXERCISE])
+# The lessons check the other solutions: test_notebooks.py runs them.
+@pytest.mark.measured
+@pytest.mark.parametrize("name", OBSERVED)
 def test_solution_passes_every_step(name):
     verdict = verdict_on(name, solution(name))
     assert passed(verdict) == [step.number for step in find_exercise(name).steps], told(verdict)

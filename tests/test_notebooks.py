@@ -27,6 +27,7 @@ from hvdcourse.course import (
     store_outputs,
     write_html,
 )
+from hvdcourse.exercises import EXERCISES
 
 ALL = sorted(NOTEBOOKS.glob("*.ipynb"))
 ON_TWO_RANKS = ("00_start_here", "01_mpi_concepts")
@@ -73,6 +74,17 @@ def test_nbval_runs_what_it_compares_and_a_part_of_the_rest(notebook):
     tags = [set(cell.metadata.get("tags", [])) for cell in cells_of(notebook)]
     assert not any({"nbval-skip", "nbval-check-output"} <= one for one in tags)
     assert "nbval-skip" not in tags[0]
+
+
+@pytest.mark.parametrize("exercise", EXERCISES, ids=lambda one: one.name)
+def test_every_step_is_checked_in_a_lesson(exercise):
+    # So test_runs_solved shows that the solution passes.
+    sources = "\n".join(cell.source for notebook in ALL for cell in cells_of(notebook))
+    every = {step.number for step in exercise.steps}
+    found = re.findall(rf'^check\("{exercise.name}"(?:, (.+))?, folder=SCRIPTS\)', sources, re.M)
+    assert (
+        set().union(*(eval(steps) if steps else every for steps in found if steps != "1")) == every
+    )
 
 
 @each_notebook
