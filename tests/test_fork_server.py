@@ -9,7 +9,7 @@ import threading
 import psutil
 import pytest
 from test_supervisor import FORKED
-from watching import HVDCOURSE, started, started_processes, wait_for
+from watching import HVDCOURSE, START_SECONDS, started, started_processes, wait_for
 
 from hvdcourse.environment import OBSERVE_VARIABLE
 from hvdcourse.fork_client import FORK_SERVER, can_fork
@@ -232,7 +232,7 @@ def test_a_killed_supervisor_takes_its_ranks_with_it_and_is_told_of(forked, tmp_
         target=lambda: found.append(run(path, 2, quiet=True, must_succeed=False))
     )
     thread.start()
-    assert wait_for((tmp_path / "ready").exists)
+    assert wait_for((tmp_path / "ready").exists, START_SECONDS)
     (supervisor,) = psutil.Process(FORK_SERVER.pid).children()
     supervisor.kill()
     thread.join(30)
@@ -248,7 +248,7 @@ def test_a_killed_command_leaves_no_server_behind(number, forked, tmp_path):
     time.sleep(600)
     """)
     process = subprocess.Popen([HVDCOURSE, "run", path, "-np", "2"], stdout=subprocess.DEVNULL)
-    assert wait_for((tmp_path / "ready").exists, 60)
+    assert wait_for((tmp_path / "ready").exists, START_SECONDS)
     assert started("hvdcourse.fork_server")
     process.send_signal(number)
     process.wait(30)
@@ -258,7 +258,7 @@ def test_a_killed_command_leaves_no_server_behind(number, forked, tmp_path):
 def test_a_command_killed_while_its_server_starts_leaves_nothing(forked):
     path = forked("    print('here')")
     process = subprocess.Popen([HVDCOURSE, "run", path, "-np", "2"], stdout=subprocess.DEVNULL)
-    assert wait_for(lambda: started("hvdcourse.fork_server"))
+    assert wait_for(lambda: started("hvdcourse.fork_server"), START_SECONDS)
     process.kill()
     process.wait(30)
     assert wait_for(lambda: not started_processes(), 60)

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from watching import HVDCOURSE, started, started_processes, wait_for
+from watching import HVDCOURSE, START_SECONDS, started, started_processes, wait_for
 
 from hvdcourse.launch import run
 
@@ -53,7 +53,7 @@ def start_command(path: Path, backend: str) -> subprocess.Popen:
     command = [HVDCOURSE, "run", str(path), "-np", "2", "--backend", backend]
     pipe = subprocess.PIPE
     process = subprocess.Popen(command, stdout=pipe, stderr=pipe, text=True, start_new_session=True)
-    assert wait_for(lambda: both_ranks_sleep(path))
+    assert wait_for(lambda: both_ranks_sleep(path), START_SECONDS)
     return process
 
 
@@ -196,7 +196,7 @@ def test_a_dead_kernel_leaves_nothing(backend, ending, script, nothing_left):
     path = script(GRANDCHILD + "    time.sleep(600)" + ending)
     code = f"from hvdcourse import run; run({str(path)!r}, 2, backend={backend!r}, quiet=True)"
     process = subprocess.Popen([sys.executable, "-c", code])
-    assert wait_for(lambda: both_ranks_sleep(path))
+    assert wait_for(lambda: both_ranks_sleep(path), START_SECONDS)
     process.kill()
     process.wait()
     assert wait_for(lambda: not started_processes())
@@ -208,7 +208,7 @@ def test_a_dead_kernel_leaves_nothing_of_ranks_that_print_all_the_time(backend, 
     path = script(SCRIPT + "    ready(f'ready_{rank}')\n    while True: print('x' * 500)")
     code = f"from hvdcourse import run; run({str(path)!r}, 2, backend={backend!r}, quiet=True)"
     process = subprocess.Popen([sys.executable, "-c", code])
-    assert wait_for(lambda: both_ranks_sleep(path))
+    assert wait_for(lambda: both_ranks_sleep(path), START_SECONDS)
     process.kill()
     process.wait()
     assert wait_for(lambda: not started_processes())
