@@ -32,7 +32,7 @@ lab: setup
 	jupyter lab --ip=localhost --notebook-dir=. --LabApp.default_url=/lab/tree/notebooks/00_start_here.ipynb \
 		--LabApp.app_settings_dir=tools/jupyterlab $(AS_ROOT) $(LAB_ARGUMENTS)
 
-# Two tests at a time: alone, most of them leave a core idle for a third of their time.
+# Two tests at a time: one by one they use two thirds of the time of two cores.
 test: setup lint
 	python -m pytest tests --cov=hvdcourse -n 2 --dist loadgroup $(TEST_ARGUMENTS)
 	HVDCOURSE_STATE=$(CURDIR)/build/state python -m pytest notebooks --nbval-lax --nbval-current-env \
