@@ -66,6 +66,9 @@ def become(
     """
     status = 1
     try:
+        # Where Linux shares out cores by session, ranks in one session were seen to keep all cores
+        # for seconds, and JupyterLab and other runs had none. Each in its own, they share.
+        os.setsid()
         os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
         os.dup2(stdout, 1)
         os.dup2(stderr, 2)

@@ -40,10 +40,11 @@ def readers_of(process: subprocess.Popen | ForkedRank, rank: int | None) -> list
 
 
 def start_rank(job: dict[str, Any], environment: dict[str, str]) -> subprocess.Popen | ForkedRank:
-    """Start one rank: forked where TensorFlow is imported, else as a new process."""
+    """Start one rank in a session of its own: forked where TensorFlow is imported, else anew."""
     if "tensorflow" in sys.modules:
         return ForkedRank(job, environment)
-    return subprocess.Popen(rank_command(job), env=environment, **_PIPES)
+    command = rank_command(job)
+    return subprocess.Popen(command, env=environment, start_new_session=True, **_PIPES)
 
 
 def start_rendezvous(np: int) -> tuple[Any, int]:

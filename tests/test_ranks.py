@@ -1,12 +1,16 @@
-"""How the ranks of one machine find each other over Gloo, and share a core over MPI."""
+"""How the ranks of one machine find each other over Gloo, and how they share its cores."""
 
 import os
 import socket
+
+import pytest
 
 from hvdcourse.launch import run
 from hvdcourse.ranks import start_rendezvous
 
 NP = 12
+# Over Gloo, the ranks of a script that imports TensorFlow are forked.
+FORKED = "if False:\n    import tensorflow\n"
 
 
 def test_all_ranks_can_ask_at_once_where_the_others_are():
@@ -44,3 +48,10 @@ def test_a_rank_that_waits_over_mpi_leaves_the_core_to_the_one_it_waits_for(scri
     works, waits = (float(line) for (line,) in result.output)
     # As often as the other, it would have used as much of the core.
     assert waits < works / 2
+
+
+@pytest.mark.parametrize("ending", [pytest.param("", id="new"), pytest.param(FORKED, id="forked")])
+def test_each_rank_over_gloo_has_a_session_of_its_own(ending, script, nothing_left):
+    # Linux may share out cores by session: ranks in one kept them from everybody else.
+    path = script("import os\nprint(os.getsid(0) == os.getpid())\n" + ending)
+    assert run(path, 2, quiet=True).output == [["True"]] * 2

@@ -16,6 +16,8 @@ pytestmark = [
     pytest.mark.usefixtures("nothing_left"),
     pytest.mark.measured,
 ]
+# Seconds in which ranks start, also beside another test, and then do nothing more.
+LIMIT = 6
 both_backends = pytest.mark.parametrize("backend", ["gloo", "mpi"])
 # Over Gloo, the ranks of a script that imports TensorFlow are forked.
 FORKED = "\n    if False:\n        import tensorflow\n"
@@ -60,10 +62,10 @@ def start_command(path: Path, backend: str) -> subprocess.Popen:
 @every_start
 def test_at_the_time_limit_everything_ends_and_positions_are_told(backend, ending, script):
     path = script(SCRIPT + "    time.sleep(600)\n" + ending)
-    result = run(path, 2, backend=backend, timeout=3, must_succeed=False)
+    result = run(path, 2, backend=backend, timeout=LIMIT, must_succeed=False)
     assert (result.reason, result.exit_status) == ("time limit", 124)
     text = result.explain()
-    assert text.startswith("The run reached its time limit of 3 s and was ended.")
+    assert text.startswith(f"The run reached its time limit of {LIMIT} s and was ended.")
     assert all(f"Rank {rank} was at script.py line 6: time.sleep(600)" in text for rank in (0, 1))
     assert [rank.describe_end() for rank in result.ranks] == ["did not end by itself"] * 2
 
@@ -71,7 +73,7 @@ def test_at_the_time_limit_everything_ends_and_positions_are_told(backend, endin
 @both_backends
 def test_what_was_printed_before_the_limit_is_kept(backend, script):
     path = script("import time; print('so far', end='', flush=True); time.sleep(600)")
-    result = run(path, 2, backend=backend, timeout=3, must_succeed=False)
+    result = run(path, 2, backend=backend, timeout=LIMIT, must_succeed=False)
     assert result.output == [["so far"]] * 2
 
 
@@ -133,7 +135,7 @@ def test_a_stopped_rank_is_gone_after_the_time_limit(backend, ending, script):
     path = script(
         SCRIPT + "    os.kill(os.getpid(), signal.SIGSTOP) if rank else time.sleep(600)" + ending
     )
-    result = run(path, 2, backend=backend, timeout=3, must_succeed=False)
+    result = run(path, 2, backend=backend, timeout=LIMIT, must_succeed=False)
     assert result.reason == "time limit"
 
 
@@ -142,7 +144,7 @@ def test_a_rank_that_ignores_sigterm_is_gone_after_the_time_limit(backend, endin
     path = script(
         SCRIPT + "    signal.signal(signal.SIGTERM, signal.SIG_IGN); time.sleep(600)" + ending
     )
-    assert run(path, 2, backend=backend, timeout=3, must_succeed=False).reason == "time limit"
+    assert run(path, 2, backend=backend, timeout=LIMIT, must_succeed=False).reason == "time limit"
 
 
 GRANDCHILD = (
