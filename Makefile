@@ -32,11 +32,11 @@ lab: setup
 	jupyter lab --ip=localhost --notebook-dir=. --LabApp.default_url=/lab/tree/notebooks/00_start_here.ipynb \
 		--LabApp.app_settings_dir=tools/jupyterlab $(AS_ROOT) $(LAB_ARGUMENTS)
 
-# Two tests at a time: one by one they use two thirds of the time of two cores.
+# Two tests at a time: one by one they use two thirds of the time of two cores. nbval runs the
+# notebooks beside the tests.
 test: setup lint
-	python -m pytest tests --cov=hvdcourse -n 2 --dist loadgroup $(TEST_ARGUMENTS)
-	HVDCOURSE_STATE=$(CURDIR)/build/state python -m pytest notebooks --nbval-lax --nbval-current-env \
-		-n 2 --dist loadfile
+	python -m pytest tests notebooks --nbval-lax --nbval-current-env --cov=hvdcourse -n 2 \
+		--dist loadgroup $(TEST_ARGUMENTS)
 
 course: setup
 	python -m hvdcourse.course build/course

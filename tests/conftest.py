@@ -22,14 +22,28 @@ from watching import HVDCOURSE, watched
 MOSTLY_WAIT = ("supervisor", "input_pipeline", "launch", "fork_server", "download", "doctor")
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Put first what mostly waits; in each part what is measured takes a fork server of its own."""
+# What coverage gives the processes that start: they measure themselves, too.
+COVERAGE_VARIABLE = "COVERAGE_PROCESS_CONFIG"
+COVERAGE_OF_PROCESSES = pytest.StashKey[str | None]()
+
+
+@pytest.hookimpl(tryfirst=True)  # before xdist looks for groups
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Put first what mostly waits; in each part what is measured takes a fork server of its own.
+
+    The cells of a notebook, which nbval runs, share a kernel, and so stay together.
+    """
 
     def place(item: pytest.Item) -> tuple[bool, bool]:
         waits = item.path.stem.removeprefix("test_") in MOSTLY_WAIT
         return not waits, item.get_closest_marker("measured") is not None
 
     items.sort(key=place)
+    for item in items:
+        if item.path.suffix == ".ipynb":
+            item.add_marker(pytest.mark.xdist_group(item.path.stem))
+    # Measuring makes TensorFlow a third slower.
+    config.stash[COVERAGE_OF_PROCESSES] = os.environ.pop(COVERAGE_VARIABLE, None)
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -52,15 +66,11 @@ def nothing_left() -> Iterator[Path]:
 
 
 @pytest.fixture(autouse=True)
-def processes_without_coverage(
-    request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Measure the coverage of the processes that a test starts only where it is marked for it.
-
-    Measuring makes TensorFlow a third slower.
-    """
-    if not request.node.get_closest_marker("measured"):
-        monkeypatch.delenv("COVERAGE_PROCESS_CONFIG", raising=False)
+def coverage_of_processes(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Measure the coverage of the processes that a test starts only where it is marked for it."""
+    wanted = request.config.stash[COVERAGE_OF_PROCESSES]
+    if wanted and request.node.get_closest_marker("measured"):
+        monkeypatch.setenv(COVERAGE_VARIABLE, wanted)
 
 
 @pytest.fixture
