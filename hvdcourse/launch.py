@@ -5,6 +5,7 @@ import os
 import shutil
 import subprocess
 import tempfile
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -21,6 +22,8 @@ SCRIPT_FOLDERS = (".", "source_code", "../source_code")
 STANDSTILL_SECONDS = 60.0
 # How long the supervisor has to clean up after it was told to stop.
 STOP_SECONDS = 8.0
+# A supervisor that is so late after the time limit is stuck itself.
+LATE_SECONDS = 30.0
 
 
 class BadInput(ValueError):
@@ -138,7 +141,8 @@ def run(
         np: how many ranks to start; more than there are cores is allowed.
         backend: ``"gloo"`` or ``"mpi"``, what Horovod communicates through.
         timeout: seconds after which the whole run is ended.
-        standstill: seconds without any computing or printing after which it is ended.
+        standstill: seconds without any computing or printing after which it is ended; five times
+            as many while no core of the machine is free.
         folder: where to look for the script instead.
         arguments: the script's command line, as a list of texts.
         environment: environment variables to add for all ranks.
@@ -180,10 +184,17 @@ def run(
 def follow(job: dict[str, Any], display: RunDisplay) -> list[dict[str, Any]]:
     """Run the job under a supervisor, show its events as they come, and return them all."""
     events = []
+    seconds = min(job["timeout"] + LATE_SECONDS, threading.TIMEOUT_MAX)
     with supervised(job) as process:
-        for line in process.stdout:
-            events.append(json.loads(line))
-            display.show(events[-1])
+        guard = threading.Timer(seconds, process.kill)
+        guard.daemon = True
+        guard.start()
+        try:
+            for line in process.stdout:
+                events.append(json.loads(line))
+                display.show(events[-1])
+        finally:
+            guard.cancel()
     if not events or events[-1]["event"] != "ended":
         log = (Path(job["folder"]) / "supervisor.log").read_text(errors="replace").strip()
         reason = "the launcher failed" if "Traceback" in log else "the launcher was killed"

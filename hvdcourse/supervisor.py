@@ -31,6 +31,8 @@ TERMINATE_SECONDS = 2.0
 IDLE_SHARE_OF_A_CORE = 0.25
 CPU_WINDOW_SECONDS = 2.0
 FREE_PERCENT = 10.0
+# Where no core is free, ranks that wait for one look as if they stood still, and get more time.
+BUSY_PATIENCE = 5
 _WORKING = (psutil.STATUS_RUNNING, psutil.STATUS_DISK_SLEEP)
 
 
@@ -51,7 +53,7 @@ class Supervisor:
         self.grace_ends: float | None = None
         self.selector = selectors.DefaultSelector()
         self.idle_since = self.last_cpu_check = time.monotonic()
-        self.last_cpu_seconds = 0.0
+        self.last_cpu_seconds, self.machine_is_busy = 0.0, False
         start = start_gloo_ranks if job["backend"] == "gloo" else start_mpi_ranks
         self.processes, readers = start(job)
         self.statuses: dict[int | None, int] = {}
@@ -128,12 +130,12 @@ class Supervisor:
         if now - self.last_cpu_check >= CPU_WINDOW_SECONDS:
             used = sum(self.cpu_seconds(process) for process in self.descendants())
             share = (used - self.last_cpu_seconds) / (now - self.last_cpu_check)
-            # Where no core is free, ranks that wait for one look as if they stood still.
-            starved = psutil.cpu_times_percent().idle < FREE_PERCENT
-            if starved or share > IDLE_SHARE_OF_A_CORE * self.job["np"]:
+            if share > IDLE_SHARE_OF_A_CORE * self.job["np"]:
                 self.idle_since = now
+            self.machine_is_busy = psutil.cpu_times_percent().idle < FREE_PERCENT
             self.last_cpu_check, self.last_cpu_seconds = now, used
-        return now - self.idle_since > self.job["standstill"]
+        patience = self.job["standstill"] * (BUSY_PATIENCE if self.machine_is_busy else 1)
+        return now - self.idle_since > patience
 
     def some_rank_works(self) -> bool:
         """Tell whether a rank's main thread computes, or waits for a disk or for a free core.

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from watching import HVDCOURSE, START_SECONDS, started, started_processes, wait_for
 
+from hvdcourse import launch
 from hvdcourse.launch import run
 
 pytestmark = [
@@ -117,17 +118,27 @@ def test_a_rank_that_computes_or_prints_does_not_stand_still(script):
     assert run(path, 1, standstill=2, timeout=60).ok
 
 
-def test_ranks_that_get_no_core_do_not_stand_still(script):
-    path = script("import time; time.sleep(6); print('at last')")
+@pytest.fixture
+def no_core_is_free():
     spin = [sys.executable, "-c", "while True: pass"]
     others = [subprocess.Popen(spin) for _ in range(2 * os.cpu_count())]
-    try:
-        result = run(path, 2, standstill=2, timeout=60, must_succeed=False)
-    finally:
-        for other in others:
-            other.kill()
-            other.wait()
-    assert result.ok
+    yield
+    for other in others:
+        other.kill()
+        other.wait()
+
+
+@pytest.mark.usefixtures("no_core_is_free")
+def test_ranks_that_get_no_core_do_not_stand_still(script):
+    path = script("import time; time.sleep(6); print('at last')")
+    assert run(path, 2, standstill=2, timeout=60, must_succeed=False).ok
+
+
+@pytest.mark.usefixtures("no_core_is_free")
+def test_a_standstill_is_seen_also_where_no_core_is_free(script):
+    path = script("import time; time.sleep(600)")
+    result = run(path, 2, standstill=1, timeout=60, must_succeed=False)
+    assert result.reason == "standstill"
 
 
 @every_start
@@ -225,6 +236,14 @@ def test_a_killed_supervisor_takes_its_ranks_with_it_and_is_told_of(backend, sle
     assert process.returncode == 1
     assert "error: The run did not end well: the launcher was killed." in errors
     assert wait_for(lambda: not started_processes())
+
+
+@pytest.mark.parametrize("ending", ["", FORKED], ids=["gloo", "forked"])
+def test_a_stuck_supervisor_is_killed_after_the_time_limit(ending, script, monkeypatch):
+    monkeypatch.setattr(launch, "LATE_SECONDS", 1)
+    stop = "    os.kill(os.getppid(), signal.SIGSTOP)\n    time.sleep(600)\n"
+    result = run(script(SCRIPT + stop + ending), np=2, timeout=2, quiet=True, must_succeed=False)
+    assert result.reason == "the launcher was killed"
 
 
 def test_a_failure_of_the_launcher_itself_is_told_with_its_traceback(script, monkeypatch):
