@@ -141,7 +141,7 @@ def run(
         np: how many ranks to start; more than there are cores is allowed.
         backend: ``"gloo"`` or ``"mpi"``, what Horovod communicates through.
         timeout: seconds after which the whole run is ended.
-        standstill: seconds without any computing or printing after which it is ended; five times
+        standstill: seconds without any computing or printing after which it is ended; four times
             as many while no core of the machine is free.
         folder: where to look for the script instead.
         arguments: the script's command line, as a list of texts.

@@ -32,7 +32,7 @@ IDLE_SHARE_OF_A_CORE = 0.25
 CPU_WINDOW_SECONDS = 2.0
 FREE_PERCENT = 10.0
 # Where no core is free, ranks that wait for one look as if they stood still, and get more time.
-BUSY_PATIENCE = 5
+BUSY_PATIENCE = 4
 _WORKING = (psutil.STATUS_RUNNING, psutil.STATUS_DISK_SLEEP)
 
 
