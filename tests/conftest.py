@@ -20,8 +20,6 @@ from watching import HVDCOURSE, watched
 
 # While these wait for limits and pauses, the lessons compute beside them.
 MOSTLY_WAIT = ("supervisor", "input_pipeline", "launch", "fork_server", "download", "doctor")
-
-
 # What coverage gives the processes that start: they measure themselves, too.
 COVERAGE_VARIABLE = "COVERAGE_PROCESS_CONFIG"
 COVERAGE_OF_PROCESSES = pytest.StashKey[str | None]()

@@ -137,7 +137,7 @@ def test_ranks_that_get_no_core_do_not_stand_still(script):
 @pytest.mark.usefixtures("no_core_is_free")
 def test_a_standstill_is_seen_also_where_no_core_is_free(script):
     path = script("import time; time.sleep(600)")
-    result = run(path, 2, standstill=1, timeout=60, must_succeed=False)
+    result = run(path, 2, standstill=2, timeout=40, must_succeed=False)
     assert result.reason == "standstill"
 
 

@@ -103,7 +103,7 @@ def test_first_lesson_runs_in_jupyterlab(lab_url, page, tmp_path):
 
 
 def run_all_cells(page, notebook):
-    """Choose Run All Cells; again if no cell begins, since a click can come too early to count."""
+    """Choose Run All Cells, and again if no cell begins."""
     for _ in range(3):
         page.get_by_role("menuitem", name="Run", exact=True).click()
         page.get_by_role("menuitem", name=re.compile("^Run All Cells")).first.click()
