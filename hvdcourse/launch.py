@@ -142,7 +142,8 @@ def run(
         backend: ``"gloo"`` or ``"mpi"``, what Horovod communicates through.
         timeout: seconds after which the whole run is ended.
         standstill: seconds without any computing or printing after which it is ended; four times
-            as many while no core of the machine is free.
+            as many while no core of the machine is free, and as long, up to 65 seconds, as the
+            ranks had worked before.
         folder: where to look for the script instead.
         arguments: the script's command line, as a list of texts.
         environment: environment variables to add for all ranks.

@@ -59,7 +59,8 @@ class RunResult:
 
     ``reason`` is ``"ended"`` where every rank ended by itself, else ``"failed"``,
     ``"time limit"``, ``"standstill"``, ``"interrupted"``, ``"the launcher was killed"`` or, with
-    its traceback in ``launcher_log``, ``"the launcher failed"``.
+    its traceback in ``launcher_log``, ``"the launcher failed"``. ``stood_still`` is for how many
+    seconds no rank had computed or printed anything in the end.
     """
 
     command: str
@@ -67,7 +68,7 @@ class RunResult:
     backend: str
     reason: str
     timeout: float
-    standstill: float
+    stood_still: float
     ranks: list[RankResult]
     launcher_output: list[str]
     launcher_log: str = ""
@@ -116,7 +117,7 @@ class RunResult:
         elif self.reason == "standstill":
             parts.append(
                 f"The run was ended: no rank computed or printed anything "
-                f"for {self.standstill:g} s."
+                f"for {self.stood_still:.0f} s."
             )
         elif first is None:
             parts.append(f"The run did not end well: {self.reason}.")
@@ -175,7 +176,7 @@ def collect_result(
         backend=job["backend"],
         reason=last["reason"],
         timeout=job["timeout"],
-        standstill=job["standstill"],
+        stood_still=last.get("stood_still", 0.0),
         ranks=ranks,
         launcher_output=launcher_output,
         launcher_log=last.get("log", ""),

@@ -33,6 +33,9 @@ CPU_WINDOW_SECONDS = 2.0
 FREE_PERCENT = 10.0
 # Where no core is free, ranks that wait for one look as if they stood still, and get more time.
 BUSY_PATIENCE = 4
+# Whoever drops an iterator of tf.data may have to wait until its tuner wakes, which sleeps for up
+# to as long as the iterator was in use, at most a minute.
+TUNER_SECONDS = 65.0
 _WORKING = (psutil.STATUS_RUNNING, psutil.STATUS_DISK_SLEEP)
 
 
@@ -52,7 +55,8 @@ class Supervisor:
         self.deadline = time.monotonic() + job["timeout"]
         self.grace_ends: float | None = None
         self.selector = selectors.DefaultSelector()
-        self.idle_since = self.last_cpu_check = time.monotonic()
+        self.began = self.idle_since = self.last_cpu_check = time.monotonic()
+        self.stood_still = 0.0
         self.last_cpu_seconds, self.machine_is_busy = 0.0, False
         start = start_gloo_ranks if job["backend"] == "gloo" else start_mpi_ranks
         self.processes, readers = start(job)
@@ -123,7 +127,7 @@ class Supervisor:
         return any(state and state["status"] != 0 for state in ended)
 
     def stands_still(self) -> bool:
-        """Tell whether no rank has computed or printed anything for the job's standstill time."""
+        """Tell whether no rank has computed or printed anything for longer than it may."""
         now = time.monotonic()
         if self.some_rank_works():
             self.idle_since = now
@@ -134,8 +138,13 @@ class Supervisor:
                 self.idle_since = now
             self.machine_is_busy = psutil.cpu_times_percent().idle < FREE_PERCENT
             self.last_cpu_check, self.last_cpu_seconds = now, used
-        patience = self.job["standstill"] * (BUSY_PATIENCE if self.machine_is_busy else 1)
-        return now - self.idle_since > patience
+        self.stood_still = now - self.idle_since
+        return self.stood_still > self.patience()
+
+    def patience(self) -> float:
+        """Return how many seconds the ranks may stand still."""
+        asked_for = self.job["standstill"] * (BUSY_PATIENCE if self.machine_is_busy else 1)
+        return max(asked_for, min(self.idle_since - self.began, TUNER_SECONDS))
 
     def some_rank_works(self) -> bool:
         """Tell whether a rank's main thread computes, or waits for a disk or for a free core.
@@ -194,7 +203,7 @@ class Supervisor:
             self.forward_output()
         self.forward_metrics()
         self.collect_statuses(by_launcher=True)
-        emit("ended", reason=self.reason)
+        emit("ended", reason=self.reason, stood_still=self.stood_still)
 
     @staticmethod
     def send(process: psutil.Process, number: int) -> None:

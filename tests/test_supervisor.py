@@ -1,6 +1,7 @@
 """However a run ends, it says where the ranks were, and nothing of it is left."""
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -97,7 +98,8 @@ def test_a_rank_asleep_before_a_collective_ends_the_run_and_both_places_are_name
     text = result.explain()
     if backend == "gloo":
         assert (result.reason, result.exit_status) == ("standstill", 124)
-        assert text.startswith("The run was ended: no rank computed or printed anything for 3 s.")
+        said = r"The run was ended: no rank computed or printed anything for (\d+) s\."
+        assert 3 <= int(re.match(said, text)[1]) <= 30
     else:  # Horovod's own stall check ends it
         assert (result.reason, result.exit_status) == ("failed", 1)
         assert text.startswith("No rank failed by itself: the ranks did not all come to the same")
@@ -116,6 +118,18 @@ def test_a_rank_that_computes_or_prints_does_not_stand_still(script):
             print("still here")
     """)
     assert run(path, 1, standstill=2, timeout=60).ok
+
+
+def test_ranks_may_wait_as_long_as_they_have_worked(script):
+    """So long may the end of a training wait for the tuner of tf.data, which sleeps."""
+    path = script("""
+        import time
+        end = time.time() + 5
+        while time.time() < end:
+            pass
+        time.sleep(4)
+    """)
+    assert run(path, 1, standstill=1, timeout=60, must_succeed=False).ok
 
 
 @pytest.fixture
