@@ -68,7 +68,7 @@ def run(
     np: Annotated[str, typer.Option("-np", "--np", help="How many ranks to start.")] = "2",
     backend: Annotated[str, typer.Option(help="gloo or mpi.")] = "gloo",
     timeout: Annotated[str, typer.Option(help="Seconds until the run is ended.")] = "600",
-    standstill: Annotated[str, typer.Option(help="Seconds of standstill until then.")] = "60",
+    standstill: Annotated[str, typer.Option(help="Seconds of standstill, or more.")] = "60",
 ) -> None:
     """Run a script on N ranks of this machine: hvdcourse run SCRIPT -np 2 -- --epochs 3."""
     try:

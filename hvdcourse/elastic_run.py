@@ -79,7 +79,8 @@ def run_elastic(
         discovery_script: in place of the one that prints ``hosts``.
         arguments: the script's command line, as a list of texts.
         timeout: seconds after which the whole job is ended.
-        standstill: seconds without any computing or printing after which it is ended.
+        standstill: seconds without any computing or printing after which it is ended; more on a
+            slow machine, as for ``hvdcourse.run``.
         folder: where to look for the script instead.
         quiet: print nothing while it runs.
         must_succeed: raise RunFailed unless the job ended well.
