@@ -39,7 +39,7 @@ test: setup lint
 		--dist loadgroup $(TEST_ARGUMENTS)
 
 course: setup
-	python -m hvdcourse.course build/course
+	python tools/course.py build/course
 
 setup:
 	@tools/setup.sh
@@ -51,6 +51,8 @@ clean:
 lint:
 	ruff format --check $(PYTHON_FILES)
 	ruff check $(PYTHON_FILES)
+	lint-imports --no-logo
+	mypy
 	nb-clean check $(NOTEBOOK_FORMAT) notebooks
 	codespell README.md CONTRIBUTING.md hvdcourse solutions tests
 
@@ -62,13 +64,13 @@ format:
 NOTEBOOK_FORMAT := --preserve-cell-outputs --preserve-execution-counts --preserve-cell-metadata tags --
 
 exercises:
-	python -m hvdcourse.generate
+	python -m hvdcourse.checks.stages
 
 figures:
-	python -m hvdcourse.figures
+	cd tools && python -m figures
 
 notebooks: setup
-	python -m hvdcourse.course --in-place
+	python tools/course.py --in-place
 
 browser-test:
 	@tools/setup.sh --group browser

@@ -4,19 +4,31 @@ Importing this package is cheap, since every rank does it: TensorFlow, Horovod a
 verdicts are imported when they are used.
 """
 
+import os
+import sys
 from importlib import import_module
 from typing import Any
 
-from hvdcourse.environment import prepare_environment
+# With sudo, Python would leave its bytecode in the learner's folders as root's; theirs, too.
+sys.dont_write_bytecode |= "SUDO_UID" in os.environ
+
+from hvdcourse.machine.environment import prepare_environment  # noqa: E402
+from hvdcourse.rank.place import take_share_of_cores  # noqa: E402
 
 prepare_environment()
+take_share_of_cores()
 
 _PUBLIC = {
-    "check": "hvdcourse.checking",
-    "report": "hvdcourse.reports",
-    "run": "hvdcourse.launch",
+    "check": "hvdcourse.checks.check",
+    "load": "hvdcourse.data.sets",
+    "record": "hvdcourse.rank.reports",
+    "report": "hvdcourse.rank.reports",
+    "report_epoch": "hvdcourse.rank.elastic_reports",
+    "report_metrics": "hvdcourse.rank.reports",
+    "run": "hvdcourse.launch.run",
+    "run_elastic": "hvdcourse.launch.elastic",
 }
-__all__ = ["check", "report", "run"]
+__all__ = list(_PUBLIC)
 
 
 def __getattr__(name: str) -> Any:

@@ -1,7 +1,7 @@
 """Who painted this? A residual network learns it on many ranks, at many times the batch.
 
-Run it:    hvdcourse run solutions/artists_resnet.py -np 2 -- --batch-size 128
-Judge it:  hvdcourse challenge --folder solutions
+Run it:    horovodrun -np 2 python artists_resnet.py --batch-size 128
+Judge it:  hvdcourse challenge --folder .
 
 One answer to the challenge of lesson 7. It is written anew, without steps: what you start from is
 artists_resnet_before.py.
@@ -16,12 +16,12 @@ import numpy as np
 import tensorflow as tf
 from horovod.tensorflow import broadcast_variables
 
-from hvdcourse.callbacks import ReportMetrics
-from hvdcourse.checkpoints import load_newest, save
-from hvdcourse.image_folder import find_images
-from hvdcourse.painters import image_folder
-from hvdcourse.reports import keep
-from hvdcourse.shards import batches, shard, steps_per_epoch
+from hvdcourse.training.callbacks import ReportMetrics
+from hvdcourse.training.checkpoints import load_newest, save
+from hvdcourse.data.image_folder import find_images
+from hvdcourse.data.painters import image_folder
+from hvdcourse import record
+from hvdcourse.data.shards import batches, shard, steps_per_epoch
 
 # What the learning rate belongs to: the batch of the single process.
 SINGLE_BATCH = 16
@@ -168,7 +168,7 @@ def print_report(painters, labels, predicted):
         hvd.allreduce(np.bincount(found, minlength=len(painters)), op=hvd.Sum, name=name).numpy()
         for name, found in (("right", labels[labels == predicted]), ("count", labels))
     )
-    keep("report", dict(zip(painters, np.stack([right, count], 1), strict=True)))
+    record("report", dict(zip(painters, np.stack([right, count], 1), strict=True)))
     for number, painter in enumerate(painters) if hvd.rank() == 0 else ():
         print(f"{painter:20} {right[number]:4} of {count[number]:4} right", flush=True)
 

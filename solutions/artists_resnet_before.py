@@ -1,6 +1,6 @@
 """Who painted this? A residual network learns to tell painters apart by their pictures.
 
-Run it:    hvdcourse run artists_resnet.py -np 1
+Run it:    python artists_resnet.py
 Judge it:  hvdcourse challenge
 
 This is the program as its author hands it over: it works, in one process. Make it distributed,
@@ -14,10 +14,10 @@ import numpy as np
 import tensorflow as tf
 from PIL import Image
 
-from hvdcourse.callbacks import ReportMetrics
-from hvdcourse.image_folder import find_images
-from hvdcourse.painters import image_folder
-from hvdcourse.reports import keep
+from hvdcourse.training.callbacks import ReportMetrics
+from hvdcourse.data.image_folder import find_images
+from hvdcourse.data.painters import image_folder
+from hvdcourse import record
 
 
 def read_arguments():
@@ -86,7 +86,7 @@ def print_report(painters, labels, predicted):
         report[painter] = [int((predicted[mine] == number).sum()), int(mine.sum())]
     for painter, (right, count) in report.items():
         print(f"{painter:20} {right:4} of {count:4} right", flush=True)
-    keep("report", report)
+    record("report", report)
 
 
 def main():

@@ -1,6 +1,6 @@
 """The same training without fit: a loop of one's own around tf.GradientTape.
 
-Run it:    hvdcourse run custom_loop.py -np 2 -- --epochs 3
+Run it:    horovodrun -np 2 python custom_loop.py
 Check it:  hvdcourse check custom_loop
 
 What Keras' fit does unseen stands here in the open: the gradient, the update, the mean loss.
@@ -14,10 +14,10 @@ import horovod.tensorflow as hvd
 import numpy as np
 import tensorflow as tf
 
-from hvdcourse.data import load
-from hvdcourse.models import wide_resnet
-from hvdcourse.reports import keep
-from hvdcourse.shards import batches
+from hvdcourse import load
+from hvdcourse.training.models import wide_resnet
+from hvdcourse import record
+from hvdcourse.data.shards import batches
 
 
 def read_arguments():
@@ -88,11 +88,11 @@ def main():
                 hvd.broadcast_variables(model.variables, root_rank=0)
                 hvd.broadcast_variables(optimizer.variables, root_rank=0)
         loss = sum_of_losses / seen
-        keep("own_loss", loss)
+        record("own_loss", loss)
         # TODO: Step 5: On every rank `loss` is the mean of all ranks' losses.
         losses.append(loss)
         print(f"epoch {epoch + 1} of {arguments.epochs}: loss {loss:.4f}", flush=True)
-    keep("losses", losses)
+    record("losses", losses)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """A training that goes on when a worker dies or a new one comes: Elastic Horovod.
 
-Run it:    hvdcourse run elastic.py -np 2 -- --epochs 10
+Run it:    horovodrun -np 2 python elastic.py --epochs 10
 Check it:  hvdcourse check elastic
 
 As it stands, the loss of one worker ends the whole job. Five steps make it elastic. The check then
@@ -12,10 +12,10 @@ import argparse
 import horovod.tensorflow as hvd
 import tensorflow as tf
 
-from hvdcourse.data import load
-from hvdcourse.elastic_reports import report_epoch
-from hvdcourse.models import convnet
-from hvdcourse.shards import batches
+from hvdcourse import load
+from hvdcourse import report_epoch
+from hvdcourse.training.models import convnet
+from hvdcourse.data.shards import batches
 
 
 def read_arguments():

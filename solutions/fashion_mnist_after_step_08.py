@@ -1,6 +1,6 @@
 """A wide residual network learns to tell images apart: first in one process, then on many.
 
-Run it:    hvdcourse run fashion_mnist.py -np 2 -- --epochs 4
+Run it:    horovodrun -np 2 python fashion_mnist.py
 Check it:  hvdcourse check fashion_mnist
 
 With --folder it saves a checkpoint after every epoch, writes logs for TensorBoard, and goes on from
@@ -17,13 +17,13 @@ from horovod.tensorflow import broadcast_variables
 
 import tensorflow as tf
 
-from hvdcourse.callbacks import ReportMetrics
-from hvdcourse.data import load
-from hvdcourse.generated import dataset_of_batches
-from hvdcourse.models import wide_resnet
-from hvdcourse.optimizers import NovoGrad
-from hvdcourse.reports import keep
-from hvdcourse.shards import batches, shard, steps_per_epoch
+from hvdcourse.training.callbacks import ReportMetrics
+from hvdcourse import load
+from hvdcourse.data.batches import dataset_of_batches
+from hvdcourse.training.models import wide_resnet
+from hvdcourse.training.optimizers import NovoGrad
+from hvdcourse import record
+from hvdcourse.data.shards import batches, shard, steps_per_epoch
 
 
 def read_arguments():
@@ -174,8 +174,8 @@ def main():
         callbacks=[*callbacks, ReportMetrics(images_per_epoch=len(images))],
         verbose=verbose,
     )
-    keep("val_accuracy", history.history["val_accuracy"])
-    keep("val_loss", history.history["val_loss"])
+    record("val_accuracy", history.history["val_accuracy"])
+    record("val_loss", history.history["val_loss"])
 
 
 if __name__ == "__main__":

@@ -1,9 +1,10 @@
 """Break it: rank 0 alone prints, and so it alone asks for the mean that it prints.
 
-Run it:    hvdcourse run lab_collective_on_rank_0.py -np 2 --standstill 6
+Run it:    horovodrun -np 2 python lab_collective_on_rank_0.py
 Check it:  hvdcourse check lab_collective_on_rank_0
 
-How far does each rank get? Guess before you run it, then repair it.
+How far does each rank get? Guess before you run it, then repair it. Ctrl-C ends a run that stands
+still. `hvdcourse run` ends it by itself, and names the line in which each rank waits.
 """
 
 import argparse
@@ -12,10 +13,10 @@ import horovod.tensorflow as hvd
 import numpy as np
 import tensorflow as tf
 
-from hvdcourse.data import load
-from hvdcourse.models import small_convnet
-from hvdcourse.reports import keep
-from hvdcourse.shards import batches
+from hvdcourse import load
+from hvdcourse.training.models import small_convnet
+from hvdcourse import record
+from hvdcourse.data.shards import batches
 
 
 def read_arguments():
@@ -51,14 +52,14 @@ def main():
     for epoch in range(arguments.epochs):
         steps = batches(len(images), hvd.rank(), hvd.size(), arguments.batch_size, epoch=epoch)
         own = [train_step(model, optimizer, images[rows], labels[rows]) for rows in steps]
-        keep("own_loss", np.mean(own))
+        record("own_loss", np.mean(own))
         # Step 1: Every rank has the mean of all ranks' losses, and rank 0 prints it.
         # All ranks take part in a collective. What it returns may be of use to one alone.
         loss = hvd.allreduce(np.mean(own), op=hvd.Average, name="loss").numpy()
         losses.append(loss)
         if hvd.rank() == 0:
             print(f"epoch {epoch + 1}: loss {loss:.3f}", flush=True)
-    keep("losses", losses)
+    record("losses", losses)
 
 
 if __name__ == "__main__":

@@ -1,9 +1,10 @@
 """Break it: 65 images do not halve, and batches of 32 make one image matter.
 
-Run it:    hvdcourse run lab_uneven_shards.py -np 2 --standstill 6
+Run it:    horovodrun -np 2 python lab_uneven_shards.py
 Check it:  hvdcourse check lab_uneven_shards
 
-How many steps does each rank make? Guess before you run it, then repair it.
+How many steps does each rank make? Guess before you run it, then repair it. Ctrl-C ends a run that
+stands still. `hvdcourse run` ends it by itself, and names the line in which each rank waits.
 """
 
 import argparse
@@ -12,9 +13,9 @@ import horovod.tensorflow as hvd
 import numpy as np
 import tensorflow as tf
 
-from hvdcourse.data import load
-from hvdcourse.models import small_convnet
-from hvdcourse.shards import batches
+from hvdcourse import load
+from hvdcourse.training.models import small_convnet
+from hvdcourse.data.shards import batches
 
 
 def read_arguments():

@@ -1,6 +1,6 @@
 """Break it: a run that is resumed goes on with an optimizer that knows nothing of other ranks.
 
-Run it:    hvdcourse run lab_unwrapped_optimizer.py -np 2
+Run it:    horovodrun -np 2 python lab_unwrapped_optimizer.py
 Check it:  hvdcourse check lab_unwrapped_optimizer
 
 Where do the ranks part, and does anything complain? Guess before you run it, then repair it.
@@ -15,9 +15,9 @@ import horovod.tensorflow.keras as hvd
 import numpy as np
 import tensorflow as tf
 
-from hvdcourse.data import load
-from hvdcourse.models import small_convnet
-from hvdcourse.shards import batches
+from hvdcourse import load
+from hvdcourse.training.models import small_convnet
+from hvdcourse.data.shards import batches
 
 
 def read_arguments():

@@ -1,6 +1,6 @@
 """LAMB, written from its paper: Adam whose step is a set part of the size of each layer's weights.
 
-Run it:    hvdcourse run lamb.py -np 2
+Run it:    horovodrun -np 2 python lamb.py
 Check it:  hvdcourse check lamb
 
 Algorithm 2 of You et al., arXiv:1904.00962. A layer is one variable: a kernel, or a bias. For its
@@ -15,7 +15,7 @@ weights x, its gradient g, and its update number t = 1, 2, 3, …
 so that ‖Δx‖ = η ‖x‖, however large the gradient is. For layers that are excluded by name, as biases
 often are, u = r, and the ratio is 1. Until the steps are done, this is plain gradient descent.
 
-`keep(name, value)` and `observe` let the check see a value. Leave their lines where they are.
+`record(name, value)` and `observe` let the check see a value. Leave their lines where they are.
 """
 
 import argparse
@@ -26,7 +26,7 @@ import numpy as np
 import tensorflow as tf
 from horovod.tensorflow import broadcast_variables
 
-from hvdcourse.reports import keep
+from hvdcourse import record
 
 
 def read_arguments():
@@ -133,7 +133,7 @@ class ObservedLAMB(LAMB):
     """LAMB that lets the check see each update of each layer."""
 
     def observe(self, name, **values):
-        keep("layer", {"name": name, **values})
+        record("layer", {"name": name, **values})
 
 
 def make_model(units):
@@ -167,17 +167,17 @@ def train(arguments, weight_decay, generator):
             arguments.exclude.split(","),
         )
     )
-    keep("weights", {one.name: one for one in variables})
+    record("weights", {one.name: one for one in variables})
     inputs = generator.normal(size=(16, units[0])).astype(np.float32)
     targets = generator.normal(size=(16, units[-1])).astype(np.float32)
     for _ in range(arguments.updates):
         with tf.GradientTape(persistent=True) as tape:
             loss = tf.reduce_mean(tf.square(model(inputs) - targets))
         own = tape.gradient(loss, variables)
-        keep("gradients", {one.name: mine for one, mine in zip(variables, own, strict=True)})
+        record("gradients", {one.name: mine for one, mine in zip(variables, own, strict=True)})
         # minimize, and not apply_gradients: it is here that Horovod takes the mean of all ranks.
         optimizer.minimize(loss, variables, tape)
-        keep("weights", {one.name: one for one in variables})
+        record("weights", {one.name: one for one in variables})
     print(f"weight decay {weight_decay}: loss {float(loss):.4f}", flush=True)
 
 

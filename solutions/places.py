@@ -1,6 +1,6 @@
 """Say where each process stands among the hosts, and time an allreduce between all of them.
 
-Run it:  hvdcourse run places.py -np 4
+Run it:  horovodrun -np 4 python places.py
 
 This script is complete: it is an experiment of lesson 6, not an exercise.
 """

@@ -1,6 +1,6 @@
 """A ring allreduce from messages between neighbours: for any number of ranks, any length, in place.
 
-Run it:    hvdcourse run ring_allreduce.py -np 4 --backend mpi
+Run it:    horovodrun -np 4 --mpi python ring_allreduce.py
 Check it:  hvdcourse check ring_allreduce
 
 `report(name, value)` prints a value, and lets the check see it. Leave these lines where they are.

@@ -1,6 +1,6 @@
 """One device trains a small network, tests it, and records how fast and how well it did.
 
-Run it:  hvdcourse run single_gpu_baseline.py -np 1 -- --epochs 4 --record baseline.json
+Run it:  python single_gpu_baseline.py
 
 This script is complete: there is nothing to do in it. Lesson 3 makes such a script distributed.
 """
@@ -12,9 +12,9 @@ from pathlib import Path
 import tensorflow as tf
 from sklearn.metrics import classification_report
 
-from hvdcourse.callbacks import ReportMetrics
-from hvdcourse.data import load
-from hvdcourse.models import small_convnet
+from hvdcourse.training.callbacks import ReportMetrics
+from hvdcourse import load
+from hvdcourse.training.models import small_convnet
 
 
 def read_arguments():

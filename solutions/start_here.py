@@ -1,6 +1,6 @@
 """A first training run: a small network learns to tell images apart, on any number of ranks.
 
-Run it:  hvdcourse run start_here.py -np 2 -- --epochs 4
+Run it:  horovodrun -np 2 python start_here.py
 
 This script is complete: there is nothing to do in it. How it works is what the lessons are about.
 """
@@ -11,9 +11,9 @@ import horovod.tensorflow.keras as hvd
 import tensorflow as tf
 from horovod.tensorflow import broadcast_variables
 
-from hvdcourse.callbacks import ReportMetrics
-from hvdcourse.data import load
-from hvdcourse.models import small_convnet
+from hvdcourse.training.callbacks import ReportMetrics
+from hvdcourse import load
+from hvdcourse.training.models import small_convnet
 
 
 def read_arguments():

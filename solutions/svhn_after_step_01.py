@@ -1,6 +1,6 @@
 """House numbers: a convolutional network for one process, written by somebody else.
 
-    hvdcourse run svhn.py -np 2 -- --epochs 3 --out results
+    horovodrun -np 2 python svhn.py --out results
     hvdcourse check svhn
 
 Learns the digits of 8x8 pixels; with --data svhn, photographs of house numbers (246 MB, once).
@@ -17,9 +17,9 @@ import horovod.tensorflow.keras as hvd
 import numpy as np
 import tensorflow as tf
 
-from hvdcourse.data import load
-from hvdcourse.reports import keep
-from hvdcourse.shards import batches, shard
+from hvdcourse import load
+from hvdcourse import record
+from hvdcourse.data.shards import batches, shard
 
 
 class ConvNet(tf.keras.Model):
@@ -112,8 +112,8 @@ def main():
     # TODO: Step 5: Each test image is evaluated by one rank, and every rank has the loss and the
     # accuracy of the whole test set.
     test_loss, accuracy = net.evaluate(data.test_images, data.test_labels, 256, verbose=0)
-    keep("test_accuracy", accuracy)
-    keep("test_loss", test_loss)
+    record("test_accuracy", accuracy)
+    record("test_loss", test_loss)
     if verbose:
         print(f"{args.epochs} epochs in {seconds:.1f} s", flush=True)
         print(f"test loss {test_loss:.3f}, test accuracy {accuracy:.3f}", flush=True)

@@ -1,6 +1,6 @@
 """House numbers: a convolutional network for one process, written by somebody else.
 
-    hvdcourse run svhn.py -np 2 -- --epochs 3 --out results
+    horovodrun -np 2 python svhn.py --out results
     hvdcourse check svhn
 
 Learns the digits of 8x8 pixels; with --data svhn, photographs of house numbers (246 MB, once).
@@ -17,9 +17,9 @@ import horovod.tensorflow.keras as hvd
 import numpy as np
 import tensorflow as tf
 
-from hvdcourse.data import load
-from hvdcourse.reports import keep
-from hvdcourse.shards import batches, shard
+from hvdcourse import load
+from hvdcourse import record
+from hvdcourse.data.shards import batches, shard
 
 
 class ConvNet(tf.keras.Model):
@@ -121,8 +121,8 @@ def main():
     # Sums of all images, since the shares may differ in length by one image.
     sums = hvd.allreduce(np.array(means) * len(mine), op=hvd.Sum, name="test")
     test_loss, accuracy = np.array(sums) / len(data.test_images)
-    keep("test_accuracy", accuracy)
-    keep("test_loss", test_loss)
+    record("test_accuracy", accuracy)
+    record("test_loss", test_loss)
     if verbose:
         print(f"{args.epochs} epochs in {seconds:.1f} s", flush=True)
         print(f"test loss {test_loss:.3f}, test accuracy {accuracy:.3f}", flush=True)

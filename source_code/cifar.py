@@ -1,6 +1,6 @@
 """A residual network on large batches: already distributed, but it learns slowly.
 
-Run it:    hvdcourse run cifar.py -np 2 -- --epochs 4
+Run it:    horovodrun -np 2 python cifar.py
 Check it:  hvdcourse check cifar
 
 Learns digits of 8x8 pixels; with --data cifar10 --blocks 3, photographs (170 MB, once). Every rank
@@ -13,12 +13,12 @@ import horovod.tensorflow.keras as hvd
 import tensorflow as tf
 from horovod.tensorflow import broadcast_variables
 
-from hvdcourse.callbacks import ReportMetrics
-from hvdcourse.data import load
-from hvdcourse.generated import dataset_of_batches
-from hvdcourse.optimizers import BIAS_AND_NORM, LAMB
-from hvdcourse.reports import keep
-from hvdcourse.shards import batches, shard, steps_per_epoch
+from hvdcourse.training.callbacks import ReportMetrics
+from hvdcourse import load
+from hvdcourse.data.batches import dataset_of_batches
+from hvdcourse.training.optimizers import BIAS_AND_NORM, LAMB
+from hvdcourse import record
+from hvdcourse.data.shards import batches, shard, steps_per_epoch
 
 
 def read_arguments():
@@ -144,7 +144,7 @@ def main():
         ],
         verbose=2 if hvd.rank() == 0 else 0,
     )
-    keep("val_accuracy", history.history["val_accuracy"])
+    record("val_accuracy", history.history["val_accuracy"])
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """An input pipeline that keeps its device waiting at first, and no longer after five steps.
 
-Run it:    hvdcourse run input_pipeline.py -np 1
+Run it:    python input_pipeline.py
 Check it:  hvdcourse check input_pipeline
 
 A sample is a dict of tensors; every transformation of the dataset gets one and returns one. Beside
@@ -15,8 +15,8 @@ import time
 import numpy as np
 import tensorflow as tf
 
-from hvdcourse.feeding import feed, keep_feeding, timed
-from hvdcourse.image_files import write_digits
+from hvdcourse.training.feeding import feed, record_feeding, timed
+from hvdcourse.data.digit_files import write_digits
 
 SHIFT = 16  # pixels
 ANSWER_SECONDS = 0.002  # what a file server in the network takes to answer
@@ -108,8 +108,8 @@ def main():
         yours = build_pipeline(files, arguments.batch_size)
         epochs = feed(yours, arguments.epochs, step, **measured)
 
-    keep_feeding("plain", plain)
-    keep_feeding("pipeline", epochs)
+    record_feeding("plain", plain)
+    record_feeding("pipeline", epochs)
     for name, fed in (("plain", plain), ("yours", epochs)):
         for number, epoch in enumerate(fed, start=1):
             print(

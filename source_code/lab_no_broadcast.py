@@ -1,6 +1,6 @@
 """Break it: every rank starts from weights of its own, and nobody hands any out.
 
-Run it:    hvdcourse run lab_no_broadcast.py -np 2
+Run it:    horovodrun -np 2 python lab_no_broadcast.py
 Check it:  hvdcourse check lab_no_broadcast
 
 The gradients are averaged in every step. Is that enough? Guess before you run it, then repair it.
@@ -14,9 +14,9 @@ import numpy as np
 import tensorflow as tf
 from horovod.tensorflow import broadcast_variables
 
-from hvdcourse.data import load
-from hvdcourse.models import small_convnet
-from hvdcourse.shards import batches
+from hvdcourse import load
+from hvdcourse.training.models import small_convnet
+from hvdcourse.data.shards import batches
 
 
 def read_arguments():

@@ -1,6 +1,6 @@
 """Average one vector over all ranks in two ways, and count the bytes that each rank moves.
 
-Run it:  hvdcourse run messages.py -np 4 --backend mpi
+Run it:  horovodrun -np 4 --mpi python messages.py
 
 Both ways use nothing but messages from one rank to another. This script is complete: it is an
 experiment of lesson 1, not an exercise.

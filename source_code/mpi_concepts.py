@@ -1,6 +1,6 @@
 """Statistics of handwritten digits: one process at first, any number of ranks after eight steps.
 
-Run it:    hvdcourse run mpi_concepts.py -np 2
+Run it:    horovodrun -np 2 python mpi_concepts.py
 Check it:  hvdcourse check mpi_concepts
 
 `report(name, value)` prints a value, and lets the check see it. Leave these lines where they are.
@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from hvdcourse import report
-from hvdcourse.data import load_digits
+from hvdcourse.data.sets import load_digits
 
 
 def read_arguments():

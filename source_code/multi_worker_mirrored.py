@@ -1,6 +1,6 @@
 """The training of fashion_mnist.py by TensorFlow's own MultiWorkerMirroredStrategy.
 
-Run it:  hvdcourse run multi_worker_mirrored.py -np 2 -- --ports 41001,41002
+Run it:  horovodrun -np 2 python multi_worker_mirrored.py --ports 41001,41002
 
 This script is complete: it stands beside Horovod's for comparison. Each process needs the addresses
 of all of them before it starts, and builds its model inside of the strategy's scope.
@@ -12,12 +12,12 @@ import os
 
 import tensorflow as tf
 
-from hvdcourse.callbacks import ReportMetrics
-from hvdcourse.data import load
-from hvdcourse.generated import dataset_of_batches
-from hvdcourse.models import wide_resnet
-from hvdcourse.place import Place
-from hvdcourse.shards import batches, steps_per_epoch
+from hvdcourse.training.callbacks import ReportMetrics
+from hvdcourse import load
+from hvdcourse.data.batches import dataset_of_batches
+from hvdcourse.training.models import wide_resnet
+from hvdcourse.rank.place import Place
+from hvdcourse.data.shards import batches, steps_per_epoch
 
 
 def read_arguments():
@@ -65,7 +65,7 @@ def main():
         epochs=arguments.epochs,
         steps_per_epoch=steps_per_epoch(len(images), place.size, arguments.batch_size),
         callbacks=[ReportMetrics(images_per_epoch=len(images))],
-        verbose=0,
+        verbose=2 if place.rank == 0 else 0,
     )
 
 

@@ -1,25 +1,22 @@
 """What the tests share: small scripts, and a watch over processes and folders left behind."""
 
+import multiprocessing.util
 import os
 import shutil
 import signal
 import subprocess
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from textwrap import dedent
 
 import pytest
-
-from hvdcourse.exercises import PROJECT
-from hvdcourse.generate import generate
-
-sys.path.insert(0, str(Path(__file__).parent))  # for `from watching import …`
-
 from watching import HVDCOURSE, watched
 
+from hvdcourse.checks.stages import generate
+from hvdcourse.paths import PROJECT
+
 # While these wait for limits and pauses, the lessons compute beside them.
-MOSTLY_WAIT = ("supervisor", "input_pipeline", "launch", "fork_server", "download", "doctor")
+MOSTLY_WAIT = ("supervisor", "input_pipeline", "run", "fork_server", "download", "doctor")
 # What coverage gives the processes that start: they measure themselves, too.
 COVERAGE_VARIABLE = "COVERAGE_PROCESS_CONFIG"
 COVERAGE_OF_PROCESSES = pytest.StashKey[str | None]()
@@ -46,7 +43,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 @pytest.fixture(scope="session", autouse=True)
 def base_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Make pytest choose its own folder before any test changes TMPDIR."""
+    """Make pytest and multiprocessing choose their folders before any test changes TMPDIR."""
+    multiprocessing.util.get_temp_dir()
     return tmp_path_factory.getbasetemp()
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 import tensorflow as tf
 
-from hvdcourse.optimizers import LAMB, NovoGrad
+from hvdcourse.training.optimizers import LAMB, NovoGrad
 
 STEPS = 30
 FEW = {"dense/kernel": (5, 3), "dense/bias": (3,)}

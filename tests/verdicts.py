@@ -5,9 +5,10 @@ import functools
 from watching import watched
 
 from hvdcourse import check
-from hvdcourse.exercises import SOLUTIONS, find_exercise
-from hvdcourse.generate import parse, render
-from hvdcourse.verdict import ExerciseVerdict
+from hvdcourse.checks.manifest import find_exercise
+from hvdcourse.checks.stages import parse, render
+from hvdcourse.checks.verdict import ExerciseVerdict
+from hvdcourse.paths import SOLUTIONS
 
 # Long enough for a busy machine, and short of what a learner would call a hang.
 SECONDS_UNTIL_A_VERDICT = 50

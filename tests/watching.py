@@ -7,13 +7,11 @@ import tempfile
 import time
 import uuid
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import psutil
 import pytest
-
-from hvdcourse.fork_client import FORK_SERVER
 
 MARK = "HVDCOURSE_TEST_MARK"
 # Beside another test, forked ranks have taken more than 20 seconds to start.
@@ -31,6 +29,17 @@ def wait_for(condition: Callable[[], object], seconds: float = 20) -> bool:
     return bool(condition())
 
 
+def servers() -> set[int]:
+    """Return the helpers of multiprocessing that this process keeps until its end."""
+    names = ("multiprocessing.forkserver", "multiprocessing.resource_tracker")
+    kept = set()
+    for child in psutil.Process().children():
+        with suppress(psutil.Error):
+            if any(name in " ".join(child.cmdline()) for name in names):
+                kept.add(child.pid)
+    return kept
+
+
 def started_processes() -> list[psutil.Process]:
     """Return what this test has started and is still alive, known by a variable it inherited.
 
@@ -38,12 +47,12 @@ def started_processes() -> list[psutil.Process]:
     that started it.
     """
     found = []
-    server = FORK_SERVER.pid
-    forked = set(psutil.Process(server).children(recursive=True)) if server else set()
+    kept = servers()
+    forked = {child for pid in kept for child in psutil.Process(pid).children(recursive=True)}
     for process in psutil.process_iter():
         try:
             is_mine = process in forked or process.environ().get(MARK) == os.environ[MARK]
-            if is_mine and process.pid != server and process.status() != psutil.STATUS_ZOMBIE:
+            if is_mine and process.pid not in kept and process.status() != psutil.STATUS_ZOMBIE:
                 found.append(process)
         except psutil.Error:
             continue

@@ -21,9 +21,9 @@ from rich.table import Table
 from tqdm import tqdm
 
 from hvdcourse import run
-from hvdcourse.data import load
-from hvdcourse.download import data_folders
-from hvdcourse.published import PUBLISHED
+from hvdcourse.data.download import data_folders
+from hvdcourse.data.published import PUBLISHED
+from hvdcourse.data.sets import load
 
 FORMS = Path(__file__).parent / "bench"
 # What our launcher sets otherwise, and Horovod's own does not.

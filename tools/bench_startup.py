@@ -16,8 +16,8 @@ from rich.console import Console
 from rich.table import Table
 from tqdm import tqdm
 
-from hvdcourse import run
-from hvdcourse.environment import tool
+from hvdcourse.launch.run import run_quickly
+from hvdcourse.machine.environment import tool
 
 NP = 2
 SCRIPTS = {
@@ -38,8 +38,8 @@ def starts(script):
         "mpirun": command(tool("mpirun"), *MPIRUN, *python),
         "horovodrun --mpi": command(tool("horovodrun"), "-np", str(NP), "--mpi", *python),
         "horovodrun --gloo": command(tool("horovodrun"), "-np", str(NP), "--gloo", *python),
-        "hvdcourse run, mpi": lambda: run(script, np=NP, backend="mpi", quiet=True),
-        "hvdcourse run, gloo": lambda: run(script, np=NP, backend="gloo", quiet=True),
+        "quick start, mpi": lambda: run_quickly(script, np=NP, backend="mpi"),
+        "quick start, gloo": lambda: run_quickly(script, np=NP, backend="gloo"),
     }
 
 

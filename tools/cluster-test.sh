@@ -6,7 +6,7 @@ cd "$(dirname "$0")/.."
 status=0
 reason=$(tools/cluster-packages.sh) || status=$?
 if [ "$status" = 0 ]; then
-    reason=$(python -c 'from hvdcourse import cluster; print(cluster.missing() or "")')
+    reason=$(python -c 'from hvdcourse.cluster import cluster; print(cluster.missing() or "")')
 elif [ "$status" != 3 ]; then
     exit "$status"
 fi
@@ -14,4 +14,4 @@ if [ -n "$reason" ]; then
     echo "make cluster-test is skipped: $reason"
     exit 0
 fi
-exec python -m pytest tests/cluster "$@"
+exec python -m pytest tests/on_hosts "$@"

@@ -3,7 +3,7 @@
 import numpy as np
 from sklearn.linear_model import LogisticRegression
 
-from hvdcourse.data import load
+from hvdcourse.data.sets import load
 
 
 def rows(images, side):

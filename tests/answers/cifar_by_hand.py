@@ -6,8 +6,8 @@ import horovod.tensorflow.keras as hvd
 import tensorflow as tf
 from horovod.tensorflow import broadcast_variables
 
-from hvdcourse.data import load
-from hvdcourse.shards import shard
+from hvdcourse import load
+from hvdcourse.data.shards import shard
 
 layers = tf.keras.layers
 

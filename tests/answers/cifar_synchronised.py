@@ -8,9 +8,9 @@ import numpy as np
 import tensorflow as tf
 from horovod.tensorflow import SyncBatchNormalization
 
-from hvdcourse.data import load
-from hvdcourse.optimizers import LAMB
-from hvdcourse.shards import batches, steps_per_epoch
+from hvdcourse import load
+from hvdcourse.data.shards import batches, steps_per_epoch
+from hvdcourse.training.optimizers import LAMB
 
 layers = tf.keras.layers
 numbers = itertools.count()

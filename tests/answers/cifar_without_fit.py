@@ -5,10 +5,10 @@ import argparse
 import horovod.tensorflow as hvd
 import tensorflow as tf
 
-from hvdcourse.data import load
-from hvdcourse.models import normalisation, wide_resnet
-from hvdcourse.optimizers import BIAS_AND_NORM, LAMB
-from hvdcourse.shards import batches
+from hvdcourse import load
+from hvdcourse.data.shards import batches
+from hvdcourse.training.models import normalisation, wide_resnet
+from hvdcourse.training.optimizers import BIAS_AND_NORM, LAMB
 
 
 def read_arguments():

@@ -6,9 +6,8 @@ import horovod.tensorflow as hvd
 import numpy as np
 import tensorflow as tf
 
-from hvdcourse.data import load
-from hvdcourse.models import small_convnet
-from hvdcourse.reports import keep
+from hvdcourse import load, record
+from hvdcourse.training.models import small_convnet
 
 parser = argparse.ArgumentParser(description=__doc__)
 parser.add_argument("--images", type=int)
@@ -53,7 +52,7 @@ for _ in range(arguments.epochs):
     steps = np.array_split(order, -(-len(order) // (size * arguments.batch_size)))
     losses = [step(rows[rank::size]) for rows in steps]
     own_loss = np.mean(losses)
-    keep("own_loss", own_loss)
+    record("own_loss", own_loss)
     all_losses = hvd.allgather(np.array([own_loss]), name="losses").numpy()
     mean_losses.append(all_losses.mean())
-keep("losses", mean_losses)
+record("losses", mean_losses)

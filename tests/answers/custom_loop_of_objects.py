@@ -6,10 +6,9 @@ import horovod.tensorflow as hvd
 import numpy as np
 import tensorflow as tf
 
-from hvdcourse.data import load
-from hvdcourse.models import wide_resnet
-from hvdcourse.reports import keep
-from hvdcourse.shards import batches, shard
+from hvdcourse import load, record
+from hvdcourse.data.shards import batches, shard
+from hvdcourse.training.models import wide_resnet
 
 parser = argparse.ArgumentParser(description=__doc__)
 parser.add_argument("--images", type=int)
@@ -68,10 +67,10 @@ def main():
             if first:
                 first_step_done(model)
                 first = False
-        keep("own_loss", sums / len(mine))
+        record("own_loss", sums / len(mine))
         pairs = hvd.allgather_object((sums, len(mine)))
         mean_losses.append(sum(s for s, _ in pairs) / sum(n for _, n in pairs))
-    keep("losses", mean_losses)
+    record("losses", mean_losses)
 
 
 if __name__ == "__main__":

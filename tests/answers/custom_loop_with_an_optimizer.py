@@ -7,10 +7,9 @@ import numpy as np
 import tensorflow as tf
 from horovod.tensorflow import broadcast_object, broadcast_variables
 
-from hvdcourse import report
-from hvdcourse.data import load
-from hvdcourse.models import wide_resnet
-from hvdcourse.shards import steps_per_epoch
+from hvdcourse import load, report
+from hvdcourse.data.shards import steps_per_epoch
+from hvdcourse.training.models import wide_resnet
 
 
 def read_arguments():

@@ -5,10 +5,9 @@ import argparse
 import horovod.tensorflow as hvd
 import tensorflow as tf
 
-from hvdcourse.data import load
-from hvdcourse.elastic_reports import report_epoch
-from hvdcourse.models import convnet
-from hvdcourse.shards import batches
+from hvdcourse import load, report_epoch
+from hvdcourse.data.shards import batches
+from hvdcourse.training.models import convnet
 
 
 def read_arguments():

@@ -8,11 +8,10 @@ import horovod.tensorflow as hvd
 import numpy as np
 import tensorflow as tf
 
-from hvdcourse.callbacks import ReportMetrics
-from hvdcourse.data import load
-from hvdcourse.models import wide_resnet
-from hvdcourse.optimizers import NovoGrad
-from hvdcourse.reports import keep
+from hvdcourse import load, record
+from hvdcourse.training.callbacks import ReportMetrics
+from hvdcourse.training.models import wide_resnet
+from hvdcourse.training.optimizers import NovoGrad
 
 hvd.init()
 os.environ["CUDA_VISIBLE_DEVICES"] = str(hvd.local_rank())
@@ -120,7 +119,7 @@ def main():
         verbose=int(first),
     )
     for name, values in whole.found.items():
-        keep(name, values)
+        record(name, values)
 
 
 if __name__ == "__main__":

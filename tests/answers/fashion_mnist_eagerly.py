@@ -7,10 +7,9 @@ import horovod.tensorflow as hvd
 import numpy as np
 import tensorflow as tf
 
-from hvdcourse.data import load
-from hvdcourse.models import wide_resnet
-from hvdcourse.optimizers import NovoGrad
-from hvdcourse.reports import keep
+from hvdcourse import load, record
+from hvdcourse.training.models import wide_resnet
+from hvdcourse.training.optimizers import NovoGrad
 
 hvd.init()
 rank, size = hvd.rank(), hvd.size()
@@ -101,8 +100,8 @@ def main():
         callbacks=[EachStep(arguments, steps)],
         verbose=0,
     )
-    keep("val_accuracy", history.history["val_accuracy"])
-    keep("val_loss", history.history["val_loss"])
+    record("val_accuracy", history.history["val_accuracy"])
+    record("val_loss", history.history["val_loss"])
 
 
 if __name__ == "__main__":

@@ -8,12 +8,11 @@ import numpy as np
 import tensorflow as tf
 from horovod.tensorflow.functions import broadcast_object
 
-from hvdcourse.callbacks import ReportMetrics
-from hvdcourse.data import load
-from hvdcourse.models import wide_resnet
-from hvdcourse.optimizers import NovoGrad
-from hvdcourse.reports import keep
-from hvdcourse.shards import batches
+from hvdcourse import load, record
+from hvdcourse.data.shards import batches
+from hvdcourse.training.callbacks import ReportMetrics
+from hvdcourse.training.models import wide_resnet
+from hvdcourse.training.optimizers import NovoGrad
 
 
 def read_arguments():
@@ -116,7 +115,7 @@ def main():
         verbose=2 * boss,
     )
     for name in ("val_accuracy", "val_loss"):
-        keep(name, done.history[name])
+        record(name, done.history[name])
 
 
 if __name__ == "__main__":

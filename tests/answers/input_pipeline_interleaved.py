@@ -7,8 +7,8 @@ import time
 import numpy as np
 import tensorflow as tf
 
-from hvdcourse.feeding import feed, keep_feeding, timed
-from hvdcourse.image_files import write_digits
+from hvdcourse.data.digit_files import write_digits
+from hvdcourse.training.feeding import feed, record_feeding, timed
 
 SHIFT = 16  # pixels
 ANSWER_SECONDS = 0.002  # what a file server in the network takes to answer
@@ -94,8 +94,8 @@ def main():
         yours = build_pipeline(files, arguments.batch_size)
         epochs = feed(yours, arguments.epochs, step, **measured)
 
-    keep_feeding("plain", plain)
-    keep_feeding("pipeline", epochs)
+    record_feeding("plain", plain)
+    record_feeding("pipeline", epochs)
     for name, fed in (("plain", plain), ("yours", epochs)):
         for number, epoch in enumerate(fed, start=1):
             print(

@@ -6,10 +6,9 @@ import horovod.tensorflow as hvd
 import numpy as np
 import tensorflow as tf
 
-from hvdcourse.data import load
-from hvdcourse.models import small_convnet
-from hvdcourse.reports import keep
-from hvdcourse.shards import batches
+from hvdcourse import load, record
+from hvdcourse.data.shards import batches
+from hvdcourse.training.models import small_convnet
 
 parser = argparse.ArgumentParser(description=__doc__)
 parser.add_argument("--images", type=int, default=256)
@@ -32,8 +31,8 @@ for _ in range(arguments.epochs):
         optimizer.apply_gradients(zip(gradients, model.trainable_variables, strict=True))
         losses.append(float(loss))
     own.append(np.mean(losses))
-    keep("own_loss", own[-1])
+    record("own_loss", own[-1])
 everybodys = hvd.allgather(np.array([own]), name="losses").numpy()
-keep("losses", everybodys.mean(axis=0))
+record("losses", everybodys.mean(axis=0))
 if hvd.rank() == 0:
     print(everybodys)

@@ -5,9 +5,9 @@ import argparse
 import horovod.tensorflow.keras as hvd
 import tensorflow as tf
 
-from hvdcourse.data import load
-from hvdcourse.models import wide_resnet
-from hvdcourse.shards import shard
+from hvdcourse import load
+from hvdcourse.data.shards import shard
+from hvdcourse.training.models import wide_resnet
 
 parser = argparse.ArgumentParser(description=__doc__)
 parser.add_argument("--images", type=int)

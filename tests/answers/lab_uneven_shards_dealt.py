@@ -6,8 +6,8 @@ import horovod.tensorflow.keras as hvd
 import numpy as np
 import tensorflow as tf
 
-from hvdcourse.data import load
-from hvdcourse.models import small_convnet
+from hvdcourse import load
+from hvdcourse.training.models import small_convnet
 
 parser = argparse.ArgumentParser(description=__doc__)
 parser.add_argument("--images", type=int, default=65)

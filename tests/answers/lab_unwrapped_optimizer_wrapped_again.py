@@ -7,9 +7,9 @@ from pathlib import Path
 import horovod.tensorflow.keras as hvd
 import tensorflow as tf
 
-from hvdcourse.data import load
-from hvdcourse.models import small_convnet
-from hvdcourse.shards import batches
+from hvdcourse import load
+from hvdcourse.data.shards import batches
+from hvdcourse.training.models import small_convnet
 
 parser = argparse.ArgumentParser(description=__doc__)
 parser.add_argument("--images", type=int, default=512)

@@ -8,8 +8,7 @@ import horovod.tensorflow.keras as hvd_keras
 import numpy as np
 import tensorflow as tf
 
-from hvdcourse import report
-from hvdcourse.reports import keep
+from hvdcourse import record, report
 
 RAW = tf.raw_ops
 
@@ -53,7 +52,7 @@ class RawLAMB(tf.keras.optimizers.Optimizer):
         if not excluded and longest[0] != 0 and longest[1] != 0:
             ratio = longest[0] / longest[1]
         made = {"m": m, "v": v, "r": r, "u": u, "ratio": ratio, "excluded": bool(excluded)}
-        keep("layer", {"name": variable.name, **made})
+        record("layer", {"name": variable.name, **made})
         variable.assign_sub(self.learning_rate * ratio * u)
 
     def get_config(self):
@@ -83,7 +82,7 @@ def main():
     for decay in (0.0, arguments.weight_decay):
         model = network(arguments.units)
         hvd.broadcast_variables(model.variables, root_rank=0)
-        keep("weights", {one.name: one for one in model.trainable_variables})
+        record("weights", {one.name: one for one in model.trainable_variables})
         names = ("beta_1", "beta_2", "epsilon", "exclude")
         settings = {name: getattr(arguments, name) for name in names} | {"weight_decay": decay}
         optimizer = hvd_keras.DistributedOptimizer(RawLAMB(settings, arguments.learning_rate))
@@ -95,7 +94,7 @@ def main():
             own = zip(variables, tape.gradient(loss, variables), strict=True)
             report("gradients", {one.name: gradient for one, gradient in own})
             optimizer.minimize(loss, variables, tape)
-            keep("weights", {one.name: one for one in variables})
+            record("weights", {one.name: one for one in variables})
 
 
 if __name__ == "__main__":

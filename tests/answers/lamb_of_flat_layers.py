@@ -8,7 +8,7 @@ import horovod.tensorflow.keras as hvd_keras
 import numpy as np
 import tensorflow as tf
 
-from hvdcourse.reports import keep
+from hvdcourse import record
 
 
 class Layer(tf.Module):
@@ -43,7 +43,9 @@ class Layer(tf.Module):
         step = tf.reshape(rate * ratio * u, shape)
         made = {"m": self.mean, "v": self.power, "r": r, "u": u}
         made = {name: tf.reshape(value, shape) for name, value in made.items()}
-        keep("layer", {"name": self.variable.name, "ratio": [ratio], "excluded": self.free, **made})
+        record(
+            "layer", {"name": self.variable.name, "ratio": [ratio], "excluded": self.free, **made}
+        )
         self.variable.assign_sub(tf.cast(step, self.variable.dtype))
 
 
@@ -107,15 +109,15 @@ def main():
         rate = arguments["learning_rate"]
         plain = FlatLAMB(learning_rate=rate, settings=settings, jit_compile=False)
         optimizer = hvd_keras.DistributedOptimizer(plain, num_groups=1)
-        keep("weights", named(variables, variables))
+        record("weights", named(variables, variables))
         for _ in range(arguments["updates"]):
             x = tf.random.normal([12, units[0]])
             with tf.GradientTape(persistent=True) as tape:
                 loss = tf.reduce_mean(tf.math.softplus(model(x)))
-            keep("gradients", named(variables, tape.gradient(loss, variables)))
+            record("gradients", named(variables, tape.gradient(loss, variables)))
             pairs = optimizer.compute_gradients(loss, variables, tape)
             optimizer.apply_gradients(pairs)
-            keep("weights", named(variables, variables))
+            record("weights", named(variables, variables))
 
 
 if __name__ == "__main__":

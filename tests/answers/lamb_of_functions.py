@@ -8,7 +8,7 @@ import horovod.tensorflow.keras as hvd
 import tensorflow as tf
 from horovod.tensorflow import broadcast_variables
 
-from hvdcourse.reports import keep
+from hvdcourse import record
 
 
 def read_arguments():
@@ -85,7 +85,7 @@ class LAMB(tf.keras.optimizers.Optimizer):
 
 def note_layer(name, excluded, m, v, r, u, ratio):
     note = {"m": m, "v": v, "r": r, "u": u, "ratio": ratio}
-    keep("layer", {"name": name, "excluded": excluded, **note})
+    record("layer", {"name": name, "excluded": excluded, **note})
 
 
 def by_name(variables, values):
@@ -124,10 +124,10 @@ def train(arguments, decay):
         optimizer.minimize(loss, variables, tape)
         return own
 
-    keep("weights", by_name(variables, variables))
+    record("weights", by_name(variables, variables))
     for _ in range(arguments.updates):
-        keep("gradients", by_name(variables, step()))
-        keep("weights", by_name(variables, variables))
+        record("gradients", by_name(variables, step()))
+        record("weights", by_name(variables, variables))
 
 
 def main():

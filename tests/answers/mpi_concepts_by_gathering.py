@@ -8,7 +8,7 @@ import horovod.tensorflow as horovod
 import numpy as np
 
 from hvdcourse import report
-from hvdcourse.data import load_digits
+from hvdcourse.data.sets import load_digits
 
 
 def read_arguments():

@@ -9,7 +9,7 @@ import numpy as np
 from horovod.tensorflow import alltoall, join
 
 from hvdcourse import report
-from hvdcourse.data import load_digits
+from hvdcourse.data.sets import load_digits
 
 
 def read_arguments():

@@ -8,10 +8,9 @@ import numpy as np
 import tensorflow as tf
 from horovod.tensorflow import broadcast_variables
 
-from hvdcourse.data import load
-from hvdcourse.models import small_convnet
-from hvdcourse.reports import keep
-from hvdcourse.shards import batches, steps_per_epoch
+from hvdcourse import load, record
+from hvdcourse.data.shards import batches, steps_per_epoch
+from hvdcourse.training.models import small_convnet
 
 parser = argparse.ArgumentParser(description=__doc__)
 parser.add_argument("--images", type=int)
@@ -62,8 +61,8 @@ def main():
         callbacks=callbacks,
         verbose=2 if first else 0,
     )
-    keep("test_accuracy", history.history["val_accuracy"])
-    keep("test_loss", history.history["val_loss"])
+    record("test_accuracy", history.history["val_accuracy"])
+    record("test_loss", history.history["val_loss"])
 
 
 main()

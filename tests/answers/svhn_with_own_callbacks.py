@@ -9,9 +9,8 @@ import horovod.tensorflow.keras as hvd_keras
 import numpy as np
 import tensorflow as tf
 
-from hvdcourse.data import load
-from hvdcourse.models import wide_resnet
-from hvdcourse.reports import keep
+from hvdcourse import load, record
+from hvdcourse.training.models import wide_resnet
 
 
 class StartAlike(tf.keras.callbacks.Callback):
@@ -86,8 +85,8 @@ def main():
     found = net.predict(data.test_images[mine], verbose=0)
     right = hvd_keras.allgather((found.argmax(axis=1) == labels).astype(np.float32))
     losses = tf.nn.sparse_softmax_cross_entropy_with_logits(labels, found)
-    keep("test_accuracy", np.mean(right))
-    keep("test_loss", np.mean(hvd_keras.allgather(losses)))
+    record("test_accuracy", np.mean(right))
+    record("test_loss", np.mean(hvd_keras.allgather(losses)))
 
 
 main()

@@ -8,10 +8,9 @@ import horovod.tensorflow as hvd
 import numpy as np
 import tensorflow as tf
 
-from hvdcourse.data import load
-from hvdcourse.models import wide_resnet
-from hvdcourse.reports import report
-from hvdcourse.shards import batches, shard
+from hvdcourse import load, report
+from hvdcourse.data.shards import batches, shard
+from hvdcourse.training.models import wide_resnet
 
 
 def averaged(gradients):

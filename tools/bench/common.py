@@ -7,7 +7,7 @@ import numpy as np
 import psutil
 import tensorflow as tf
 
-from hvdcourse.reports import keep, report_metrics
+from hvdcourse.rank.reports import record, report_metrics
 
 
 def read_arguments(description):
@@ -37,7 +37,7 @@ def cross_entropy():
 
 def keep_sizes(model):
     """Leave the norm of every weight, by which a test sees that the ranks have trained alike."""
-    keep("norms of the weights", [tf.norm(weight) for weight in model.trainable_variables])
+    record("norms of the weights", [tf.norm(weight) for weight in model.trainable_variables])
 
 
 class Meter(tf.keras.callbacks.Callback):

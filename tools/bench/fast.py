@@ -5,8 +5,8 @@ import tensorflow as tf
 from common import Meter, cross_entropy, keep_sizes, read_arguments, read_images
 from fast_layers import FastConv2D
 
-from hvdcourse.models import bottleneck_resnet
-from hvdcourse.shards import batches
+from hvdcourse.data.shards import batches
+from hvdcourse.training.models import bottleneck_resnet
 
 
 def main():

@@ -10,8 +10,8 @@ import tensorflow as tf
 from common import Meter, cross_entropy, keep_sizes, read_arguments, read_images
 from fast_layers import FastConv2D
 
-from hvdcourse.models import bottleneck_resnet
-from hvdcourse.place import Place
+from hvdcourse.rank.place import Place
+from hvdcourse.training.models import bottleneck_resnet
 
 
 def tell_the_workers(ports, place):

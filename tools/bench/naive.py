@@ -5,7 +5,7 @@ import numpy as np
 import tensorflow as tf
 from common import Meter, cross_entropy, keep_sizes, read_arguments, read_images
 
-from hvdcourse.models import bottleneck_resnet
+from hvdcourse.training.models import bottleneck_resnet
 
 
 def main():

@@ -1,0 +1,235 @@
+"""The challenge of lesson 7: run a program in every way that counts, and give it a score."""
+
+import shutil
+import signal
+import tempfile
+import time
+from collections.abc import Callable, Collection
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from hvdcourse.challenge.evidence import (
+    KILLED_IN,
+    LARGER,
+    SINGLE_BATCH,
+    SMALL_EPOCHS,
+    Evidence,
+    Gallery,
+)
+from hvdcourse.challenge.parts import PARTS, Part
+from hvdcourse.challenge.score import PartScore, Score
+from hvdcourse.checks.evidence import ObservedRun, Unmet
+from hvdcourse.checks.manifest import CHALLENGE
+from hvdcourse.data.image_folder import BadDataSet, ImageFolder, find_images, read_images
+from hvdcourse.data.painters import image_folder
+from hvdcourse.data.painting import PIXELS
+from hvdcourse.errors import BadInput
+from hvdcourse.launch.command_line import arguments_from
+from hvdcourse.launch.result import RunResult
+from hvdcourse.launch.run import find_script, run_quickly
+from hvdcourse.machine.gpus import enough_gpus
+from hvdcourse.paths import SOLUTIONS, SOURCE_CODE
+from hvdcourse.rank.thumbnails import all_views
+from hvdcourse.rank.variables import KILL_VARIABLE, OBSERVE_VARIABLE
+
+UNTOUCHED = SOLUTIONS / f"{CHALLENGE}_before.py"
+LARGE_EPOCHS, LARGE_RANKS = 14, 2
+# Of the small gallery: numbers that no number of ranks divides.
+SMALL_TRAIN, SMALL_TEST, BASELINE_TRAIN = 131, 55, 640
+# Where others compute too, ranks that wait for a core look as if they stood still.
+SMALL_SECONDS, LARGE_SECONDS, STANDSTILL_SECONDS = 150.0, 400.0, 40.0
+
+PATHS = ("data", "folder")
+# Without these parts the large run, the longest one, could not get any points.
+BEFORE_LARGE = ("runs", "shares", "gradients")
+NOT_YET = f"it is made as soon as these parts have their points: {', '.join(BEFORE_LARGE)}"
+SMALL_RUNS = ("alone", "killed", "resumed", "four")
+
+Say = Callable[[str], None]
+
+
+def challenge(
+    folder: str | Path | None = None,
+    *,
+    data: str | Path = "painters",
+    say: Say = lambda line: None,
+) -> Score:
+    """Run ``artists_resnet.py`` six times, and return its score: in about 2 minutes on 2 cores.
+
+    Args:
+        folder: where the program is; ``source_code/`` of the project without it.
+        data: ``"painters"``, or a folder of images, at least 131 to train and 55 to test.
+        say: is given a line before each run.
+
+    Raises:
+        BadInput: no such program or images, or a syntax error in the program.
+    """
+    try:
+        return score_program(folder, data, say)
+    except BadDataSet as error:
+        raise BadInput(str(error)) from None
+
+
+def score_program(folder: str | Path | None, data: str | Path, say: Say) -> Score:
+    """Do what ``challenge`` says. Raises BadDataSet, too, also for an image that is read later."""
+    started = time.monotonic()
+    script = find_script(f"{CHALLENGE}.py", SOURCE_CODE if folder is None else folder)
+    images = find_images(image_folder(data))
+    if len(images.train_paths) < SMALL_TRAIN or len(images.test_paths) < SMALL_TEST:
+        raise BadInput(
+            f"{data}: {SMALL_TRAIN} images to train and {SMALL_TEST} to test are the least that "
+            f"can be judged; it has {len(images.train_paths)} and {len(images.test_paths)}"
+        )
+    with tempfile.TemporaryDirectory(prefix="hvdcourse-challenge-") as scratch:
+        runner = Runner(script, images, Path(scratch), say)
+        runner.run_small()
+        points = {part.name: score_of(part, runner.evidence).points for part in PARTS}
+        if all(points[name] for name in BEFORE_LARGE):
+            runner.run_large()
+        else:
+            runner.evidence.failures["large"] = NOT_YET
+        # Here, while the files are there that the program has written.
+        parts = [score_of(part, runner.evidence) for part in PARTS]
+    return Score(str(script), parts, time.monotonic() - started)
+
+
+def score_of(part: Part, evidence: Evidence) -> PartScore:
+    """Judge one part. Whatever is not shown by evidence has no points."""
+    try:
+        share, measured = part.examine(evidence)
+        return PartScore(
+            part.name, part.title, round(part.points * share, 1), part.points, measured
+        )
+    except Unmet as unmet:
+        why = "\n".join([f"expected: {unmet.expected}", *unmet.seen])
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+        why = f"the judge could not read what was reported: {type(error).__name__}: {error}"
+    return PartScore(part.name, part.title, 0.0, part.points, why)
+
+
+class Runner:
+    """Makes the runs that the parts of the score look at."""
+
+    def __init__(self, script: Path, images: ImageFolder, scratch: Path, say: Say):
+        self.script, self.images, self.scratch, self.say = script, images, scratch, say
+        self.evidence = Evidence()
+
+    def run_small(self, runs: Collection[str] = SMALL_RUNS, most_ranks: int = 4) -> None:
+        """Run the program on a small gallery: on 1 rank, on 2 with a kill, and on 4.
+
+        The project's tests leave some of these runs out, and take fewer ranks.
+        """
+        folder, gallery = self.copy_some("small", SMALL_TRAIN, SMALL_TEST)
+        arguments = {"data": folder, "epochs": SMALL_EPOCHS, "batch_size": SINGLE_BATCH}
+        saving = {**arguments, "folder": self.scratch / "saved" / "{rank}"}
+        # In the middle of an epoch, and on every rank, as where a machine loses its power.
+        kill = str(int((KILLED_IN - 0.5) * SMALL_TRAIN / 2))
+        if "alone" in runs:
+            self.run("alone", gallery, 1, arguments)
+        if "killed" in runs:
+            self.run("killed", gallery, 2, saving, killed_after=kill)
+        if "resumed" in runs:
+            self.run("resumed", gallery, 2, saving)
+        if "four" in runs:
+            self.run("four", gallery, most_ranks, arguments)
+
+    def run_large(self) -> None:
+        """Run the untouched program for its speed, and this one on all images."""
+        folder, gallery = self.copy_some("baseline", BASELINE_TRAIN, SMALL_TEST)
+        arguments = {"data": folder, "epochs": 2, "batch_size": SINGLE_BATCH}
+        self.run("baseline", gallery, 1, arguments, script=UNTOUCHED, observe="timed challenge")
+        arguments = {
+            "data": self.images.train_paths[0].parents[2],
+            "epochs": LARGE_EPOCHS,
+            "batch_size": SINGLE_BATCH * LARGER // LARGE_RANKS,
+        }
+        self.run(
+            "large", gallery_of(self.images, training_views=False), LARGE_RANKS, arguments,
+            observe="timed challenge", timeout=LARGE_SECONDS,
+        )  # fmt: skip
+
+    def copy_some(self, name: str, train: int, test: int) -> tuple[Path, Gallery]:
+        """Copy so many of the images, some of each painter; return the folder and its gallery."""
+        folder = self.scratch / name
+        parts = (
+            ("train", self.images.train_paths, self.images.train_labels, train),
+            ("test", self.images.test_paths, self.images.test_labels, test),
+        )
+        for part, paths, labels, count in parts:
+            for number in some_of_each(labels, count):
+                place = folder / part / self.images.classes[labels[number]]
+                place.mkdir(parents=True, exist_ok=True)
+                shutil.copy(paths[number], place)
+        return folder, gallery_of(find_images(folder))
+
+    def run(
+        self,
+        name: str,
+        gallery: Gallery,
+        np_: int,
+        arguments: dict[str, Any],
+        *,
+        script: Path | None = None,
+        observe: str = "challenge",
+        timeout: float = SMALL_SECONDS,
+        killed_after: str = "",
+    ) -> None:
+        """Make one run and keep it as evidence, or keep why it did not end as it must."""
+        self.say(f"run {name!r}: {np_} ranks, {gallery.count} images, {arguments['epochs']} epochs")
+        arguments = {key: str(value) if key in PATHS else value for key, value in arguments.items()}
+        result = run_quickly(
+            script or self.script,
+            np=np_,
+            timeout=timeout,
+            standstill=STANDSTILL_SECONDS,
+            environment={
+                OBSERVE_VARIABLE: observe,
+                KILL_VARIABLE: killed_after,
+                **enough_gpus(np_),
+            },
+            must_succeed=False,
+            arguments=arguments_from(arguments),
+        )
+        self.evidence.galleries[name] = gallery
+        as_it_must = was_killed(result) if killed_after else result.ok
+        if as_it_must:
+            self.evidence.runs[name] = ObservedRun(result, arguments)
+        elif result.ok:
+            self.evidence.failures[name] = "it ended before it had trained on enough images"
+        else:
+            self.evidence.failures[name] = f"on {np_} ranks: {result.explain()}"
+
+
+def was_killed(result: RunResult) -> bool:
+    """Tell whether the kill ended the run: a rank that was a step behind may fail by its loss."""
+    statuses = [rank.status for rank in result.ranks]
+    return -signal.SIGKILL in statuses and 0 not in statuses
+
+
+def gallery_of(images: ImageFolder, training_views: bool = True) -> Gallery:
+    """Return what is known of these images; of training images their number alone if need be."""
+    return Gallery(
+        painters=images.classes,
+        count=len(images.train_paths),
+        train_views=views_of(images.train_paths) if training_views else np.empty(0),
+        test_views=views_of(images.test_paths),
+        test_labels=images.test_labels,
+    )
+
+
+def views_of(paths: tuple[Path, ...]) -> np.ndarray:
+    """Return the thumbnails of image files: see ``all_views``."""
+    return all_views(read_images(paths, (PIXELS, PIXELS)))
+
+
+def some_of_each(labels: np.ndarray, count: int) -> np.ndarray:
+    """Return which images to take: as equally many of each painter as there are, by lot."""
+    rng = np.random.default_rng()
+    order = rng.permutation(len(labels))
+    turn = np.empty(len(labels), np.int64)
+    for label in np.unique(labels):
+        of_label = order[labels[order] == label]
+        turn[of_label] = np.arange(len(of_label))
+    return order[np.argsort(turn[order], kind="stable")][:count]

@@ -1,0 +1,64 @@
+"""What the judge measures in a run: steps of an epoch, right answers by painter, images a second.
+
+Notes are those of ``hvdcourse.rank.observe_challenge``.
+"""
+
+from collections import Counter
+
+import numpy as np
+
+from hvdcourse.challenge.evidence import Gallery
+from hvdcourse.checks.evidence import ObservedRank, ObservedRun
+from hvdcourse.checks.exercises.training_notes import notes
+from hvdcourse.rank.thumbnails import recognised
+
+
+def images_by_step(run: ObservedRun) -> np.ndarray:
+    """Return how many images each step has on all ranks together, as far as all of them went."""
+    sizes = [[batch["size"] for batch in notes(rank, "batch")] for rank in run.ranks]
+    steps = min(map(len, sizes))
+    return np.sum([of_rank[:steps] for of_rank in sizes], axis=0)
+
+
+def steps_an_epoch(run: ObservedRun, count: int) -> int:
+    """Return the steps after which the ranks' shares of ``count`` images are through; 1 or more."""
+    return int(np.searchsorted(np.cumsum(images_by_step(run)), count)) + 1
+
+
+def last_answers(rank: ObservedRank, gallery: Gallery) -> dict[int, int]:
+    """Return the class that a rank's model gave last to each test image that it evaluated."""
+    answers = notes(rank, "answers")
+    images = [image for note in answers for image in note["images"]]
+    classes = [answer for note in answers for answer in note["classes"]]
+    numbers = recognised(images, gallery.test_views[:1]).tolist()
+    return {n: answer for n, answer in zip(numbers, classes, strict=True) if n >= 0}
+
+
+def right_by_painter(run: ObservedRun, gallery: Gallery) -> dict[str, tuple[int, int]]:
+    """Return how many test images of each painter were classified correctly, and of how many."""
+    answers: dict[int, int] = {}
+    for rank in run.ranks:
+        answers.update(last_answers(rank, gallery))
+    right: Counter[int] = Counter()
+    count: Counter[int] = Counter()
+    for number, label in enumerate(gallery.test_labels.tolist()):
+        count[label] += 1
+        right[label] += answers.get(number) == label
+    return {name: (right[n], count[n]) for n, name in enumerate(gallery.painters)}
+
+
+def images_per_second(run: ObservedRun, gallery: Gallery) -> float:
+    """Return how many images a second the ranks train on, without what they see more than once.
+
+    The first epoch and evaluations do not count.
+    """
+    epochs = run.arguments["epochs"]
+    batches = [notes(rank, "batch") for rank in run.ranks]
+    seconds = []
+    for rank, of_rank in zip(run.ranks, batches, strict=True):
+        begins = [epoch[0]["time"] for epoch in np.array_split(of_rank, epochs)[1:]]
+        ends = [epoch[-1] for epoch in np.array_split(notes(rank, "step"), epochs)[1:]]
+        seconds.append(np.sum(np.array(ends) - begins))
+    trained = sum(batch["size"] for of_rank in batches for batch in of_rank)
+    trained = min(trained, epochs * gallery.count)
+    return trained * (epochs - 1) / epochs / max(seconds)

@@ -1,0 +1,228 @@
+"""The parts of the challenge's score: what a program must do, and what each part is worth.
+
+A part looks at some of the judge's runs, by their names: see ``evidence``.
+"""
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from hvdcourse.challenge.evidence import (
+    KILLED_IN,
+    LARGER,
+    SINGLE_BATCH,
+    SMALL_EPOCHS,
+    Evidence,
+    Gallery,
+)
+from hvdcourse.challenge.measures import (
+    images_by_step,
+    images_per_second,
+    last_answers,
+    right_by_painter,
+    steps_an_epoch,
+)
+from hvdcourse.checks.evidence import ObservedRun, Unmet, demand
+from hvdcourse.checks.exercises import training
+from hvdcourse.checks.exercises.training_notes import (
+    SMALL,
+    distance,
+    far_away,
+    notes,
+    weights_before,
+)
+from hvdcourse.rank.thumbnails import recognised
+
+# Points of a share: none up to the first number, all from the second one on.
+THROUGHPUT, ACCURACY = (1.0, 2.0), (0.5, 0.9)
+
+# The share of a part's points, in 0…1, and what was measured, in words.
+Finding = tuple[float, str]
+MET: Finding = (1.0, "")
+
+
+def ended(evidence: Evidence) -> Finding:
+    """The runs ended well, and trained: a program that does nothing ends well, too."""
+    # How much is left after a kill is what another part looks at.
+    for name, least in (("alone", SMALL_EPOCHS), ("resumed", 1), ("four", SMALL_EPOCHS)):
+        steps = [len(rank.notes("step")) for rank in evidence.run(name).ranks]
+        demand(
+            f"in the run {name!r} every rank trains: one step in an epoch is the least",
+            [count >= least for count in steps],
+            [f"made {count} steps" for count in steps],
+        )
+    return MET
+
+
+def shares(evidence: Evidence) -> Finding:
+    for name, epochs in (
+        ("alone", SMALL_EPOCHS),
+        ("killed", KILLED_IN - 1),
+        ("four", SMALL_EPOCHS),
+    ):
+        check_each_image_once(evidence.run(name), evidence.galleries[name], epochs)
+    return MET
+
+
+def check_each_image_once(run: ObservedRun, gallery: Gallery, epochs: int) -> None:
+    """In each of the first epochs the ranks, together, train on each image once."""
+    count = gallery.count
+    expected = f"in each epoch the {run.np} ranks, together, train on each of {count} images once"
+    batches = [notes(rank, "batch") for rank in run.ranks]
+    per_epoch = steps_an_epoch(run, count)
+    lines = [f"trains on {of_rank[0]['size']} images in its first step" for of_rank in batches]
+    for epoch in range(epochs):
+        part = slice(epoch * per_epoch, (epoch + 1) * per_epoch)
+        images = [
+            image for of_rank in batches for batch in of_rank[part] for image in batch["images"]
+        ]
+        times: Counter[int] = Counter(recognised(images, gallery.train_views).tolist())
+        if times.pop(-1, 0):
+            raise Unmet(expected, ["some images are not among those of --data; crops and shifts of "
+                                   "images belong into the model, as layers"])  # fmt: skip
+        if set(times.values()) != {1} or len(times) != count:
+            more = sum(n > 1 for n in times.values())
+            lines.append(f"epoch {epoch + 1}: {len(times)} images seen, {more} more than once")
+            raise Unmet(expected, lines)
+
+
+def gradients(evidence: Evidence) -> Finding:
+    training.check_mean_gradient(evidence.run("four"))
+    return MET
+
+
+def start(evidence: Evidence) -> Finding:
+    training.check_same_start(evidence.run("four"))
+    training.check_same_end(evidence.run("four"))
+    return MET
+
+
+def evaluation(evidence: Evidence) -> Finding:
+    """Each test image is evaluated by one rank, and the report is of all of them."""
+    run, gallery = evidence.run("four"), evidence.galleries["four"]
+    own = [set(last_answers(rank, gallery)) for rank in run.ranks]
+    count = len(gallery.test_labels)
+    once = len(set().union(*own)) == sum(map(len, own)) == count
+    demand(
+        f"each of the {count} test images is evaluated by one rank",
+        [once],
+        [f"evaluates {len(images)} images" for images in own],
+    )
+    right = right_by_painter(run, gallery)
+    reported = run.ranks[0].reported("report")
+    demand(
+        "rank 0 reports for each painter how many of all test images are right, and of how many",
+        [reported == {name: list(pair) for name, pair in right.items()}],
+        [f"reports {reported}; it is {right}"],
+    )
+    return MET
+
+
+def one_voice(evidence: Evidence) -> Finding:
+    run, gallery = evidence.run("four"), evidence.galleries["four"]
+    training.check_one_voice(run)
+    lines = "\n".join(run.ranks[0].output)
+    missing = [name for name in gallery.painters if lines.count(name) != 1]
+    demand(
+        "the report names each painter once",
+        [not missing],
+        [f"{lines.count(name)} lines name {name}" for name in missing[:3]],
+    )
+    return MET
+
+
+def one_writer(evidence: Evidence) -> Finding:
+    training.check_one_writer(evidence.run("killed"))
+    return MET
+
+
+def resumed(evidence: Evidence) -> Finding:
+    """After the kill it goes on with the epoch that was cut off, and with the same weights."""
+    before, after = evidence.run("killed"), evidence.run("resumed")
+    left = images_by_step(after).sum() / evidence.galleries["resumed"].count
+    most = SMALL_EPOCHS - KILLED_IN + 1
+    demand(
+        f"after a kill in epoch {KILLED_IN} of {SMALL_EPOCHS} no complete epoch is lost: at most "
+        f"{most} are left to train",
+        [0 < left <= most + 1e-6],
+        [f"the ranks train {left:g} more epochs"],
+    )
+    saved = weights_before(before.ranks[0])[1:]
+    far = [
+        min(distance(weights_before(rank)[0], weights) for weights in saved) for rank in after.ranks
+    ]
+    demand(
+        "before its first step every rank of the resumed run has weights of the killed one",
+        [away < SMALL for away in far],
+        far_away(far, "the killed run's weights"),
+    )
+    return MET
+
+
+def throughput(evidence: Evidence) -> Finding:
+    own = images_per_second(evidence.run("large"), evidence.galleries["large"])
+    base = images_per_second(evidence.run("baseline"), evidence.galleries["baseline"])
+    words = f"{own:.0f} images/s, {own / base:.2f} times the untouched program's {base:.0f}"
+    return in_proportion(own / base, THROUGHPUT, words)
+
+
+def accuracy(evidence: Evidence) -> Finding:
+    run, gallery = evidence.run("large"), evidence.galleries["large"]
+    check_large_batch(run, gallery)
+    right = right_by_painter(run, gallery)
+    mean = float(np.mean([correct / count for correct, count in right.values()]))
+    all_right = sum(correct for correct, _ in right.values()) / len(gallery.test_labels)
+    words = f"mean of the painters {mean:.3f}; of all test images {all_right:.3f} are right"
+    return in_proportion(mean, ACCURACY, words)
+
+
+def check_large_batch(run: ObservedRun, gallery: Gallery) -> None:
+    """The training has as few steps as a batch LARGER times as large has, and averages."""
+    count, epochs = gallery.count, run.arguments["epochs"]
+    most = epochs * -(-count // (LARGER * SINGLE_BATCH))
+    steps = [len(notes(rank, "step")) for rank in run.ranks]
+    demand(
+        f"at {LARGER} times the batch there are at most {most} steps in {epochs} epochs",
+        [made <= most for made in steps],
+        [f"made {made} steps" for made in steps],
+    )
+    traffic = [(rank.allreduced_bytes(), max(notes(rank, "bytes"))) for rank in run.ranks]
+    demand(
+        "the ranks average their gradients",
+        # A third: they may be compressed to half of their bytes on the way.
+        [sent > whole / 3 for sent, whole in traffic],
+        [f"put {sent} of {whole} bytes into allreduces" for sent, whole in traffic],
+    )
+
+
+def in_proportion(measure: float, scale: tuple[float, float], words: str) -> Finding:
+    """Return a measure's share of the points, in proportion between the scale's ends."""
+    low, high = scale
+    share = float(np.clip((measure - low) / (high - low), 0, 1))
+    return share, f"{words} (none of the points up to {low:g}, all from {high:g} on)"
+
+
+@dataclass(frozen=True)
+class Part:
+    """A part of the score; ``examine`` returns its share and what was measured, or raises Unmet."""
+
+    name: str
+    title: str
+    points: int
+    examine: Callable[[Evidence], Finding]
+
+
+PARTS = (
+    Part("runs", "It trains to its end on 1, 2 and 4 ranks", 5, ended),
+    Part("shares", "On 1, 2 and 4 ranks, each image is seen once an epoch", 10, shares),
+    Part("gradients", "In each step all ranks use the mean of their gradients", 10, gradients),
+    Part("start", "All ranks have the same weights, from the start to the end", 10, start),
+    Part("evaluation", "Test images are shared out, and the report is of all", 10, evaluation),
+    Part("one voice", "There is one report, and the other ranks print nothing", 5, one_voice),
+    Part("one writer", "One rank writes checkpoints", 5, one_writer),
+    Part("resume", "Killed in an epoch, it goes on with that epoch", 10, resumed),
+    Part("throughput", "Images a second, against the untouched program", 15, throughput),
+    Part("accuracy", "Test accuracy, mean of the painters, at 16 times the batch", 20, accuracy),
+)

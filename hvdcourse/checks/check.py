@@ -1,0 +1,165 @@
+"""Check an exercise: run the learner's script on real ranks and judge what it does."""
+
+import functools
+import os
+import tempfile
+import time
+from collections.abc import Iterable
+from dataclasses import replace
+from pathlib import Path
+
+from hvdcourse.checks.evidence import ObservedRun, Unmet
+from hvdcourse.checks.exercise import Exercise, Step, Trial
+from hvdcourse.checks.manifest import find_exercise
+from hvdcourse.checks.progress import remember
+from hvdcourse.checks.verdict import ExerciseVerdict, StepVerdict
+from hvdcourse.errors import BadInput
+from hvdcourse.launch.command_line import arguments_from
+from hvdcourse.launch.elastic import run_elastic
+from hvdcourse.launch.result import RunResult
+from hvdcourse.launch.run import run_quickly
+from hvdcourse.machine.gpus import enough_gpus
+from hvdcourse.paths import SOURCE_CODE
+from hvdcourse.rank.variables import OBSERVE_VARIABLE
+
+# Milliseconds between two looks of Horovod's thread for work. A check's runs are short, most of
+# their time goes into building graphs, and with Horovod's own 1 ms they took a tenth longer.
+CYCLE_TIME = os.environ.get("HOROVOD_CYCLE_TIME", "3")
+
+
+def check(
+    name: str,
+    step: int | Iterable[int] | None = None,
+    *,
+    folder: str | Path | None = None,
+    hint: bool = False,
+) -> ExerciseVerdict:
+    """Run an exercise's script and return a verdict on one step, on several, or on all.
+
+    Args:
+        name: the exercise, such as ``"mpi_concepts"``.
+        step: the step to judge, or several, such as ``range(1, 8)``; all of them without it.
+        folder: where the script is; ``source_code/`` of the project without it.
+        hint: show the hint beside a step that is not met yet.
+
+    Raises:
+        BadInput: no such exercise, step or script, no step at all, or a syntax error in the script.
+    """
+    exercise = find_exercise(name)
+    numbers = [step] if isinstance(step, int | str) else step
+    steps_to_judge = list(exercise.steps if numbers is None else map(exercise.step, numbers))
+    if not steps_to_judge:
+        raise BadInput(
+            f"there is no step to check; {exercise.name} has steps 1 to {len(exercise.steps)}, and "
+            "without a step all of them are checked"
+        )
+    folder = Path(folder) if folder is not None else SOURCE_CODE
+    started = time.monotonic()
+    with tempfile.TemporaryDirectory(prefix="hvdcourse-check-") as scratch:
+        runs, failures = observe_runs(exercise, steps_to_judge, folder, Path(scratch))
+        verdicts = [judge_step(step, runs, failures.get(step.number)) for step in steps_to_judge]
+    verdict = ExerciseVerdict(
+        exercise=exercise.name,
+        script=str(folder / f"{exercise.name}.py"),
+        steps=verdicts,
+        failure=next(iter(failures.values()), None),
+        seconds=time.monotonic() - started,
+        show_hints=hint,
+    )
+    if folder.resolve() != SOURCE_CODE:
+        return verdict
+    try:
+        remember(verdict)
+    except OSError as error:
+        return replace(verdict, not_remembered=f"progress was not kept: {error}")
+    return verdict
+
+
+def observe_runs(
+    exercise: Exercise, steps: list[Step], folder: Path, scratch: Path
+) -> tuple[list[tuple[Trial, ObservedRun]], dict[int, str]]:
+    """Run every trial that these steps need, less those whose steps have all failed before.
+
+    Returns the trials that ended well with their observed runs, and by number of the step in words
+    what went wrong in a run that it needs.
+    """
+    done: list[tuple[Trial, ObservedRun]] = []
+    failures: dict[int, str] = {}
+    for trial in exercise.trials(scratch):
+        needing = [step.number for step in steps if trial.judges(step.number)]
+        if not set(needing) - set(failures):
+            continue
+        result = start(exercise, trial, folder)
+        if result.ok or trial.disturbed:
+            observed = ObservedRun(
+                result,
+                trial.arguments,
+                earlier=[run for _, run in done],
+                np=trial.np,
+                disturbed=trial.disturbed,
+            )
+            done.append((trial, observed))
+            continue
+        ranks = "1 rank" if trial.np == 1 else f"{trial.np} ranks"
+        failure = f"On {ranks}{trial.about} the script did not end well.\n{result.explain()}"
+        failures = dict.fromkeys(needing, failure) | failures
+    return done, failures
+
+
+def start(exercise: Exercise, trial: Trial, folder: Path) -> RunResult:
+    """Run the exercise's script as the trial wants it."""
+    script, arguments = f"{exercise.name}.py", arguments_from(trial.arguments)
+    if trial.plan:
+        return run_elastic(
+            script,
+            trial.np,
+            plan=trial.plan,
+            arguments=arguments,
+            folder=folder,
+            timeout=exercise.timeout,
+            standstill=exercise.standstill,
+            quiet=True,
+            must_succeed=False,
+        )
+    return run_quickly(
+        script,
+        trial.np,
+        backend=exercise.backend,
+        environment={
+            OBSERVE_VARIABLE: exercise.observe,
+            "HOROVOD_CYCLE_TIME": CYCLE_TIME,
+            **enough_gpus(trial.np),
+            **exercise.environment,
+            **trial.environment,
+        },
+        arguments=arguments,
+        folder=folder,
+        timeout=exercise.timeout,
+        standstill=exercise.standstill,
+        quiet=True,
+        must_succeed=False,
+    )
+
+
+def judge_step(
+    step: Step, runs: list[tuple[Trial, ObservedRun]], failure: str | None
+) -> StepVerdict:
+    """Judge one step by what was observed. A run that did not end well never passes."""
+    verdict = functools.partial(StepVerdict, step.number, step.title, hint=step.hint)
+    if failure is not None:
+        expected = "the script runs to its end on every rank"
+        return verdict(passed=False, expected=expected, seen=failure.splitlines(), run_failed=True)
+    concerned = [observed for trial, observed in runs if trial.judges(step.number)]
+    try:
+        for observed in concerned:
+            step.check(observed)
+    except Unmet as unmet:
+        lines = unmet.seen
+        if len({run.np for run in concerned}) > 1:
+            lines = [f"on {observed.np} ranks:", *lines]
+        return verdict(passed=False, expected=unmet.expected, seen=lines)
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+        expected = "every rank reports values of the kind that the script's comments describe"
+        lines = [f"the check could not read what was reported: {type(error).__name__}: {error}"]
+        return verdict(passed=False, expected=expected, seen=lines)
+    return verdict(passed=True, expected="", seen=[])

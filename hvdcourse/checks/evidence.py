@@ -1,0 +1,123 @@
+"""What a check may look at: the findings and messages of real ranks, and how to judge them."""
+
+from collections.abc import Iterable, Sequence
+from itertools import dropwhile
+from typing import Any
+
+from hvdcourse.launch.result import RankResult, RunResult
+
+
+class Unmet(Exception):
+    """A step does not do yet what it must.
+
+    Args:
+        expected: what must be true, in one sentence.
+        seen: what was seen instead, one text a rank.
+    """
+
+    def __init__(self, expected: str, seen: list[str]):
+        super().__init__(expected)
+        self.expected, self.seen = expected, seen
+
+
+class ObservedRank:
+    """What one rank reported and communicated, in the order in which it happened."""
+
+    def __init__(self, result: RankResult):
+        self.rank = result.rank
+        self.entries = result.evidence
+        self.output = result.output
+
+    def all_reported(self, name: str) -> list[Any]:
+        """Return every value that the rank reported under this name.
+
+        Raises:
+            Unmet: it reported none. No evidence is a failure.
+        """
+        values = [entry["value"] for entry in self.entries if entry.get("report") == name]
+        if not values:
+            raise Unmet(f"every rank reports {name!r}", [f"rank {self.rank} reported no {name!r}"])
+        return values
+
+    def reported(self, name: str) -> Any:
+        """Return the last value reported under this name. Raises Unmet without one."""
+        return self.all_reported(name)[-1]
+
+    def notes(self, name: str, since: str | None = None) -> list[Any]:
+        """Return the values of all notes that were taken of the rank under this name.
+
+        Args:
+            name: of the notes.
+            since: leave out those before the first note of this other name.
+        """
+        noted = [entry for entry in self.entries if "note" in entry]
+        if since is not None:
+            noted = list(dropwhile(lambda entry: entry["note"] != since, noted))
+        return [entry["value"] for entry in noted if entry["note"] == name]
+
+    def allreduced_bytes(self) -> int:
+        """Return how many bytes the rank has put into allreduces; one in a graph counts once."""
+        return sum(
+            entry["bytes"] for entry in self.entries if entry.get("collective") == "allreduce"
+        )
+
+    def communicated(
+        self, since: str, before: str, kind: str = "collective"
+    ) -> list[list[dict[str, Any]]]:
+        """Return what was communicated between two reports, once for every time they came.
+
+        Args:
+            since: the name of the first report.
+            before: the name of the second.
+            kind: ``"collective"`` or ``"message"``.
+        """
+        groups: list[list[dict[str, Any]]] = []
+        current: list[dict[str, Any]] = []
+        for entry in self.entries:
+            if entry.get("report") == before:
+                groups.append(list(current))
+            if entry.get("report") == since:
+                current = []
+            elif kind in entry:
+                current.append(entry)
+        return groups
+
+
+class ObservedRun:
+    """One run of an exercise: its ranks, and the arguments that the check chose for it.
+
+    ``earlier`` are the runs of the same check that came before it. ``np`` is the number of ranks or
+    workers, where ``result`` is that of their launcher alone. ``disturbed`` says that workers were
+    killed or added.
+    """
+
+    def __init__(
+        self,
+        result: RunResult,
+        arguments: dict[str, Any],
+        earlier: Sequence["ObservedRun"] = (),
+        np: int | None = None,
+        disturbed: bool = False,
+    ):
+        self.earlier = list(earlier)
+        self.result = result
+        self.ranks = [ObservedRank(rank) for rank in result.ranks]
+        self.np = result.np if np is None else np
+        self.disturbed = disturbed
+        self.arguments = arguments
+
+    def reported(self, name: str) -> list[Any]:
+        """Return each rank's last value under this name. Raises Unmet where one has none."""
+        return [rank.reported(name) for rank in self.ranks]
+
+
+def demand(expected: str, met: Iterable[bool], lines: Iterable[Any]) -> None:
+    """Raise Unmet unless ``met`` holds for every rank; each rank's line says what it showed."""
+    if not all(met):
+        raise Unmet(expected, [f"rank {rank}: {line}" for rank, line in enumerate(lines)])
+
+
+def demand_of_run(expected: str, met: bool, *lines: str) -> None:
+    """Raise Unmet unless ``met`` holds for the run as a whole; the lines say what it showed."""
+    if not met:
+        raise Unmet(expected, list(lines))

@@ -1,0 +1,89 @@
+"""What an exercise consists of: the steps that it is done in, and the runs that show them."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from hvdcourse.checks.evidence import ObservedRun
+from hvdcourse.errors import BadInput
+
+
+@dataclass(frozen=True, kw_only=True)
+class Step:
+    """One step of an exercise. Raises ValueError without a title, a hint or a check.
+
+    ``check`` raises Unmet where the step is not met. ``needs`` are other steps without which this
+    one cannot be met.
+    """
+
+    number: int
+    title: str
+    hint: str
+    check: Callable[[ObservedRun], None]
+    needs: tuple[int, ...] = ()
+
+    def __post_init__(self) -> None:
+        if not (self.title.strip() and self.hint.strip() and callable(self.check)):
+            raise ValueError(
+                f"step {self.number} ({self.title!r}) needs a title, a hint and a check"
+            )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Trial:
+    """One run of an exercise's script: the number of ranks and the script's arguments.
+
+    ``{rank}`` in an argument stands for each rank's own number. ``steps`` are the steps that this
+    run is needed for; all, where it is empty. With a ``plan``, see ``hvdcourse.launch.elastic``, it
+    is an elastic job, and the checks judge how it ends. ``about`` tells a learner what is special
+    about this run.
+    """
+
+    np: int
+    arguments: dict[str, Any]
+    environment: dict[str, str] = field(default_factory=dict)
+    steps: tuple[int, ...] = ()
+    plan: tuple[dict[str, Any], ...] = ()
+    about: str = ""
+
+    @property
+    def disturbed(self) -> bool:
+        """Whether workers are killed or added in this run."""
+        return bool(self.plan)
+
+    def judges(self, step: int) -> bool:
+        """Whether this run is needed for a step."""
+        return not self.steps or step in self.steps
+
+
+@dataclass(frozen=True, kw_only=True)
+class Exercise:
+    """A script with steps. ``timeout`` and ``standstill`` are seconds for each run of a check.
+
+    ``observe`` names what to record of the ranks' communication; empty for nothing.
+    ``trials`` gets a folder for the files that the runs of one check write. ``ends_untouched`` is
+    False for a script that stands still on purpose until it is repaired.
+    """
+
+    name: str
+    notebook: str
+    backend: str
+    observe: str
+    trials: Callable[[Path], Iterable[Trial]]
+    steps: tuple[Step, ...]
+    timeout: float = 60
+    standstill: float = 8
+    environment: dict[str, str] = field(default_factory=dict)
+    ends_untouched: bool = True
+
+    def __post_init__(self) -> None:
+        if [step.number for step in self.steps] != list(range(1, len(self.steps) + 1)):
+            raise ValueError(f"the steps of {self.name} must be numbered 1, 2, 3, …")
+
+    def step(self, number: int | str) -> Step:
+        """Return one step. Raises BadInput where the exercise has no such step."""
+        for step in self.steps:
+            if str(step.number) == str(number):
+                return step
+        raise BadInput(f"{self.name} has steps 1 to {len(self.steps)}; there is no step {number!r}")

@@ -1,0 +1,197 @@
+"""What each step of ``cifar.py`` must make true, on 2 ranks and, of the learning rate, on 1."""
+
+import random
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from hvdcourse.checks.evidence import ObservedRank, ObservedRun, demand
+from hvdcourse.checks.exercise import Exercise, Step, Trial
+from hvdcourse.checks.exercises import learning_rate, training
+from hvdcourse.checks.exercises.training_notes import notes, rates
+
+EPOCHS = 8
+# The schedule of the script: the rate falls to a tenth after half of the epochs.
+FACTORS = (1,) * 4 + (0.1,) * 4
+# How far outputs are apart, relative to their spread. In 40 steps moving averages of a momentum of
+# 0.9 come to within 0.2, and those of 0.99 stay more than 0.8 away.
+ALIKE, CLOSE, DIFFERENT = 1e-3, 0.4, 0.01
+
+
+def arguments() -> dict[str, Any]:
+    """Return arguments for one run of 40 steps on 2 ranks, with rates that none mistakes."""
+    return {
+        "images": random.randrange(290, 320),
+        "epochs": EPOCHS,
+        "batch_size": 32,
+        "learning_rate": round(random.uniform(0.03, 0.04), 4),
+        "lamb_learning_rate": round(random.uniform(0.008, 0.012), 4),
+        "warmup_epochs": 2,
+        "seed": random.randrange(1000),
+        "weights_seed": f"{random.randrange(1000)}{{rank}}",
+    }
+
+
+def trials() -> Iterator[Trial]:
+    """Yield a run on 2 ranks, and a short one on 1 for the learning rate."""
+    yield Trial(np=2, arguments=arguments())
+    yield Trial(np=1, arguments={**arguments(), "images": 65}, steps=(2, 3))
+
+
+def check_normalisation(run: ObservedRun) -> None:
+    """Outputs depend on the batch in training, and hardly change when the model evaluates."""
+    measured = [rank.notes("normalised")[:1] for rank in run.ranks]
+    demand(
+        "the network has moving averages: weights that no gradient changes",
+        map(bool, measured),
+        ["has some" if of_rank else "has none" for of_rank in measured],
+    )
+    modes = [of_rank[0] for of_rank in measured]
+    demand(
+        "the training normalises over the batch: what comes out for an image depends on the other "
+        "images of its batch; in evaluation it does not",
+        [
+            of_rank["batch_in_training"] > DIFFERENT and of_rank["batch_in_evaluation"] < ALIKE
+            for of_rank in modes
+        ],
+        [
+            f"another batch changes outputs by {100 * of_rank['batch_in_training']:.2g} % in "
+            f"training and by {100 * of_rank['batch_in_evaluation']:.2g} % in evaluation"
+            for of_rank in modes
+        ],
+    )
+    demand(
+        "at the end the moving averages have come close to the batches' statistics: for training "
+        f"images, evaluation gives what training does, to within {100 * CLOSE:g} % of its spread",
+        [of_rank["modes"] < CLOSE for of_rank in modes],
+        [
+            f"they are {100 * of_rank['modes']:.0f} % apart: of the training images, training gets "
+            f"{100 * of_rank['right_in_training']:.0f} % right, and evaluation "
+            f"{100 * of_rank['right_in_evaluation']:.0f} %"
+            for of_rank in modes
+        ],
+    )
+
+
+def check_scaled_rate(run: ObservedRun) -> None:
+    learning_rate.check_scaled(run, "learning_rate", "lamb_learning_rate")
+
+
+def check_warmup(run: ObservedRun) -> None:
+    learning_rate.check_warmup(run, FACTORS)
+
+
+def check_lamb(run: ObservedRun) -> None:
+    """The first update has LAMB's length and direction; what starts at 0 is not adapted."""
+    # Of rank 0, since the others may get its weights only after the first update.
+    far = far_from_lamb(run.ranks[0])
+    demand(
+        "the first update moves every layer's weights by the rate times their norm, and in the "
+        "direction of Adam",
+        [far < 0.2],
+        [f"a layer's update is {100 * far:.0f} % away from that"],
+    )
+    growth = growth_from_zero(run.ranks[0])
+    demand(
+        "what starts at 0, as biases do, is excluded: it goes on moving as by Adam, and not by the "
+        "rate times its norm, which is still small",
+        [growth > 4],
+        [f"the second update moves it by {growth:.1f} times that"],
+    )
+    single = run.arguments["lamb_learning_rate"]
+    highest = [rates(rank).max() for rank in run.ranks]
+    demand(
+        f"the highest rate is LAMB's own, {single}, or {run.np} times that",
+        [learning_rate.is_any_of(rate, (single, single * run.np)) for rate in highest],
+        [f"the highest is {rate:g}" for rate in highest],
+    )
+    training.check_mean_gradient(run)
+
+
+def moved(rank: ObservedRank, update: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return the variables' norms before an update, and how it moved them, for a rate of 1."""
+    before, after = notes(rank, "update")[update : update + 2]
+    weights = np.array(before["weights"])
+    change = (np.array(after["weights"]) - weights)[:, :-1] / before["rate"]
+    return weights[:, -1], change
+
+
+def far_from_lamb(rank: ObservedRank) -> float:
+    """Return how far, relatively, the first update of a variable is from LAMB's, at most."""
+    norms, change = moved(rank, 0)
+    signs = np.array(notes(rank, "signs")[0])
+    ratio = np.divide(norms, signs[:, -1], out=np.zeros_like(norms), where=signs[:, -1] > 0)
+    # What starts at 0 is not adapted, and where the ratio is 1 it makes no difference.
+    adapted = (ratio > 0) & (np.abs(ratio - 1) > 0.01)
+    of_lamb = -ratio[:, None] * signs[:, :-1]
+    error = np.linalg.norm(change - of_lamb, axis=1) / np.linalg.norm(of_lamb, axis=1).clip(1e-30)
+    return float(error[adapted].max(initial=0.0)) if adapted.any() else np.inf
+
+
+def growth_from_zero(rank: ObservedRank) -> float:
+    """Return by how many times its norm the second update moves what started at 0, for a rate of 1.
+
+    Left out are variables whose gradients are nothing but rounding, as of a bias in front of a
+    normalisation. inf where none is left.
+    """
+    gradient = np.array(notes(rank, "update")[0]["gradient"])[:, -1]
+    signs = np.array(notes(rank, "signs")[0])[:, -1]
+    started = (moved(rank, 0)[0] == 0) & (gradient > 1e-4 * signs)
+    norms, change = moved(rank, 1)
+    lengths = np.linalg.norm(change, axis=1) / np.sqrt(change.shape[1])
+    started &= norms > 0
+    return float(np.median(lengths[started] / norms[started])) if started.any() else np.inf
+
+
+STEPS = (
+    Step(
+        number=1,
+        title="Activations are normalised over the batch, in evaluation too",
+        hint=(
+            "tf.keras.layers.BatchNormalization, before the ReLU. In evaluation it uses moving "
+            "averages, which start at mean 0 and variance 1 and keep the part momentum of "
+            "themselves in every step. Of the start, momentum ** steps is left: 0.67 for 0.99 and "
+            "40 steps."
+        ),
+        check=check_normalisation,
+    ),
+    Step(
+        number=2,
+        title="The learning rate grows with the number of ranks",
+        hint="Multiply it by hvd.size(): the global batch has grown by as much.",
+        check=check_scaled_rate,
+    ),
+    Step(
+        number=3,
+        title="The learning rate warms up, then follows its schedule",
+        hint=(
+            "As in fashion_mnist.py: hvd.callbacks.LearningRateWarmupCallback for the first "
+            "--warmup-epochs epochs, then hvd.callbacks.LearningRateScheduleCallback with "
+            "start_epoch, both with momentum_correction=False, in place of the scheduler that is "
+            "there."
+        ),
+        check=check_warmup,
+    ),
+    Step(
+        number=4,
+        title="The optimizer is LAMB, with biases and normalisation excluded",
+        hint=(
+            "LAMB(rate, exclude_from_weight_decay=BIAS_AND_NORM), both from "
+            "hvdcourse.training.optimizers: what has no weight decay is not adapted either, unless "
+            "exclude_from_layer_adaptation says otherwise. The rate is "
+            "full_rate(arguments.lamb_learning_rate)."
+        ),
+        check=check_lamb,
+    ),
+)
+
+EXERCISE = Exercise(
+    name="cifar",
+    notebook="04_convergence",
+    backend="gloo",
+    observe="training",
+    trials=lambda _: trials(),
+    steps=STEPS,
+    timeout=120,
+)

@@ -1,0 +1,230 @@
+"""What each step of ``elastic.py`` must make true, in a job that loses a worker and gets one."""
+
+import random
+import statistics
+from typing import Any
+
+from hvdcourse.checks.evidence import ObservedRun, Unmet, demand_of_run
+from hvdcourse.checks.exercise import Exercise, Step, Trial
+from hvdcourse.launch.elastic import names_of_this_machine
+
+EPOCHS = 24
+LEARNING_RATE = 0.03
+# Two runs with other orders of additions end up to so far apart in accuracy, and seldom farther.
+MARGIN = 0.1
+LAST = 5
+
+
+def trials() -> list[Trial]:
+    """Return an undisturbed run, and one whose rank 1 is killed and that gets a worker later."""
+    settings = {
+        "images": random.randrange(561, 640, 2),
+        "epochs": EPOCHS,
+        "learning_rate": LEARNING_RATE,
+    }
+    kill, add = random.randrange(3, 6), random.randrange(7, 9)
+    *_, another = names_of_this_machine()
+    plan = ({"after_epoch": kill, "kill": 1}, {"after_epoch": add, "add": another})
+    return [
+        Trial(np=2, arguments=settings, steps=(3,)),
+        Trial(np=2, arguments=settings, plan=plan),
+    ]
+
+
+# What a worker reports of an epoch that it ended.
+Epoch = dict[str, Any]
+
+
+class Job:
+    """What the workers of an elastic job reported, and what was done to them."""
+
+    def __init__(self, run: ObservedRun):
+        (self.driver,) = run.ranks
+        self.epochs: list[Epoch] = self.driver.all_reported("epoch")
+        killed = self.driver.reported("killed")
+        self.before_kill = [epoch for epoch in self.epochs if epoch["time"] <= killed["time"]]
+        self.survived = [epoch for epoch in self.epochs if epoch["pid"] not in killed["pids"]]
+        self.after_kill = [epoch for epoch in self.survived if epoch["time"] > killed["time"]]
+
+    def whole_epochs(self) -> list[list[Epoch]]:
+        """Return, for each epoch that all its workers have ended, what they reported of it."""
+        groups: dict[tuple[int, int], list[Epoch]] = {}
+        for epoch in self.epochs:
+            groups.setdefault((epoch["epoch"], epoch["size"]), []).append(epoch)
+        return [group for (_, size), group in groups.items() if len(group) == size]
+
+    def changed(self) -> "Job":
+        """Return the job. Raises Unmet where no other number of workers ever ended an epoch."""
+        if len({len(group) for group in self.whole_epochs()}) < 2:
+            raise Unmet("after rank 1 was killed, the others end an epoch", [self.in_words()])
+        return self
+
+    def in_words(self) -> str:
+        """Return which epochs were trained by how many workers."""
+        rows = [
+            f"epoch {epoch['epoch']}: {workers(epoch['size'])}"
+            for epoch in self.survived
+            if epoch["rank"] == 0
+        ]
+        return ", ".join(rows) or "no worker ended an epoch"
+
+
+def workers(count: int) -> str:
+    """Return a number of workers in words."""
+    return "1 worker" if count == 1 else f"{count} workers"
+
+
+def check_survives(run: ObservedRun) -> None:
+    """Step 1: the job goes on after a worker was killed, and ends by itself, at its last epoch."""
+    expected = f"the job goes on after rank 1 was killed, and ends by itself after {EPOCHS} epochs"
+    if not run.result.ok:
+        raise Unmet(expected, run.result.explain().splitlines())
+    job = Job(run)
+    last = max((epoch["epoch"] for epoch in job.after_kill), default=0)
+    demand_of_run(expected, last == EPOCHS, job.in_words())
+
+
+def check_commits(run: ObservedRun) -> None:
+    """Step 2: a killed worker costs at most the epoch that was under way."""
+    job = Job(run)
+    last = max(epoch["epoch"] for epoch in job.before_kill)
+    goes_on_with = min((epoch["epoch"] for epoch in job.after_kill), default=0)
+    demand_of_run(
+        "after a worker was killed, training goes on with the epoch that was under way",
+        goes_on_with >= last,
+        f"rank 1 was killed after epoch {last}",
+        job.in_words(),
+    )
+    check_joined(job)
+
+
+def check_joined(job: Job) -> None:
+    """Raise Unmet where no worker took part that came later."""
+    at_start = {epoch["pid"] for epoch in job.before_kill}
+    if all(epoch["pid"] in at_start for epoch in job.epochs):
+        raise Unmet(
+            "a worker on a host that was added takes part from the next commit on",
+            [f"the host {job.driver.reported('added')['host']} was added", job.in_words()],
+        )
+
+
+def check_state(run: ObservedRun) -> None:
+    """Step 3: all workers have the same weights and momentum, also one that came later."""
+    if not run.disturbed:
+        return
+    job = Job(run)
+    check_joined(job)
+    for group in job.whole_epochs():
+        by_rank = sorted(group, key=lambda epoch: epoch["rank"])
+        values = [epoch["fingerprint"] for epoch in by_rank]
+        demand_of_run(
+            "in every epoch all workers have the same weights and optimizer variables",
+            max(values) - min(values) <= 1e-6 * max(1.0, *map(abs, values)),
+            *(
+                f"after epoch {group[0]['epoch']}, rank {rank}: fingerprint {value:.6g}"
+                for rank, value in enumerate(values)
+            ),
+        )
+    check_accuracy(run, job)
+
+
+def check_accuracy(run: ObservedRun, job: Job) -> None:
+    """Raise Unmet unless the job ends as accurate as the run that nothing was done to."""
+    (undisturbed,) = run.earlier
+    usual = final_accuracy(undisturbed.ranks[0].all_reported("epoch"))
+    accuracy = final_accuracy(job.survived)
+    demand_of_run(
+        f"the test accuracy ends at that of an undisturbed run, {usual:.3f}, or less than "
+        f"{MARGIN} below it",
+        accuracy >= usual - MARGIN,
+        f"median of the last {LAST} epochs: {accuracy:.3f}",
+    )
+
+
+def final_accuracy(epochs: list[Epoch]) -> float:
+    """Return the median test accuracy of rank 0's last epochs."""
+    values = [epoch["test_accuracy"] for epoch in epochs if epoch["rank"] == 0]
+    return statistics.median(values[-LAST:])
+
+
+def check_rate(run: ObservedRun) -> None:
+    """Step 4: the learning rate is that of one worker times the workers that there are."""
+    for epoch in Job(run).changed().epochs:
+        size, rate = epoch["size"], epoch["learning_rate"]
+        demand_of_run(
+            f"with {workers(size)} the learning rate is {size} x {LEARNING_RATE}",
+            abs(rate - LEARNING_RATE * size) <= 1e-4 * LEARNING_RATE * size,
+            f"epoch {epoch['epoch']}, rank {epoch['rank']}: {rate:.4g}",
+        )
+
+
+def check_shares_of_workers(run: ObservedRun) -> None:
+    """Step 5: in each epoch the workers that there are, together, train on each image once."""
+    count = run.arguments["images"]
+    for group in Job(run).changed().whole_epochs():
+        images = sorted(image for epoch in group for image in epoch["images"])
+        demand_of_run(
+            f"in each epoch the workers, together, train on each of the {count} images once",
+            images == list(range(count)),
+            f"epoch {group[0]['epoch']}, {workers(len(group))}: {len(set(images))} different "
+            f"images, {len(images)} in all",
+        )
+
+
+STEPS = (
+    Step(
+        number=1,
+        title="The job outlives a worker",
+        hint=(
+            "The decorator @hvd.elastic.run above train. It catches the error that a collective "
+            "ends with when a worker is gone, starts Horovod anew with those that are left, and "
+            "calls the function again."
+        ),
+        check=check_survives,
+    ),
+    Step(
+        number=2,
+        title="At most one epoch is lost",
+        hint="state.commit() at the end of each epoch, after state.epoch was raised.",
+        check=check_commits,
+        needs=(1,),
+    ),
+    Step(
+        number=3,
+        title="The state is the whole state",
+        hint=(
+            "hvd.elastic.TensorFlowKerasState(model, optimizer, epoch=0) holds the model and the "
+            "optimizer, too, and sends them to workers that join."
+        ),
+        check=check_state,
+        needs=(1, 2),
+    ),
+    Step(
+        number=4,
+        title="The learning rate follows the number of workers",
+        hint=(
+            "hvd.size() tells how many workers there are now. train is called again after each "
+            "change, and what stands at its beginning runs again."
+        ),
+        check=check_rate,
+        needs=(1,),
+    ),
+    Step(
+        number=5,
+        title="The shares follow the number of workers",
+        hint="Ask hvd.rank() and hvd.size() anew in every epoch.",
+        check=check_shares_of_workers,
+        needs=(1,),
+    ),
+)
+
+EXERCISE = Exercise(
+    name="elastic",
+    notebook="06_beyond_one_machine",
+    backend="gloo",
+    observe="",
+    trials=lambda _: trials(),
+    steps=STEPS,
+    timeout=120,
+    standstill=30,
+)

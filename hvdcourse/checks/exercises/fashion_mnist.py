@@ -1,0 +1,237 @@
+"""What each step of ``fashion_mnist.py`` must make true, on 2 ranks, resumed, and on 1."""
+
+import random
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from hvdcourse.checks.evidence import ObservedRank, ObservedRun, demand
+from hvdcourse.checks.exercise import Exercise, Step, Trial
+from hvdcourse.checks.exercises import learning_rate, training
+from hvdcourse.checks.exercises.training_notes import (
+    COMPRESSED,
+    SMALL,
+    distance,
+    far_away,
+    notes,
+    weights_at_end,
+    weights_before,
+)
+from hvdcourse.rank.variables import COPY_VARIABLE
+
+EPOCHS, WARMUP_EPOCHS, KILLED_AFTER = 4, 1, 2
+# The schedule of the script: after half of the epochs and after three quarters of them.
+FACTORS = (1, 1, 0.1, 0.01)
+
+
+def arguments(folder: Path) -> dict[str, Any]:
+    """Return arguments for one run: few images, and shares of unequal length on 2 ranks.
+
+    Every rank draws its first weights apart, and has a folder that no other rank sees.
+    """
+    return {
+        "images": random.randrange(225, 256, 2),
+        "epochs": EPOCHS,
+        "batch_size": 16,
+        "learning_rate": 0.02,
+        "warmup_epochs": WARMUP_EPOCHS,
+        "seed": random.randrange(1000),
+        "weights_seed": f"{random.randrange(1000)}{{rank}}",
+        "folder": str(folder / "{rank}"),
+    }
+
+
+def check_validation(run: ObservedRun) -> None:
+    training.check_validation(run, "val")
+
+
+def check_saving(run: ObservedRun) -> None:
+    training.check_one_writer(run)
+    if run.earlier:
+        check_resumed(run, run.earlier[0])
+
+
+def check_resumed(run: ObservedRun, whole: ObservedRun) -> None:
+    """A resumed run goes on where the killed one was, and ends like one that was never killed."""
+    steps = [len(notes(rank, "update")) // EPOCHS for rank in whole.ranks]
+    left = [
+        len(notes(rank, "update")) / per_epoch
+        for rank, per_epoch in zip(run.ranks, steps, strict=True)
+    ]
+    demand(
+        f"after a kill at the end of epoch {KILLED_AFTER} of {EPOCHS}, every rank goes on with "
+        f"epoch {KILLED_AFTER + 1}",
+        [epochs == EPOCHS - KILLED_AFTER for epochs in left],
+        [f"made {epochs:g} more epochs" for epochs in left],
+    )
+    far = [
+        distance(weights_before(rank)[0], weights_before(of_whole)[KILLED_AFTER * per_epoch])
+        for rank, of_whole, per_epoch in zip(run.ranks, whole.ranks, steps, strict=True)
+    ]
+    demand(
+        "before its first step, every rank of the resumed run has the weights of the killed one",
+        [away < SMALL for away in far],
+        far_away(far, "the killed run's weights"),
+    )
+    far = [
+        distance(weights_at_end(rank), weights_at_end(of_whole))
+        for rank, of_whole in zip(run.ranks, whole.ranks, strict=True)
+    ]
+    demand(
+        "the resumed run ends with the weights of a run that was never killed: the optimizer's "
+        "state came back too, and its gradients are still averaged",
+        [away < COMPRESSED / 10 for away in far],
+        far_away(far, "the other run's weights"),
+    )
+
+
+def check_scaled_rate(run: ObservedRun) -> None:
+    learning_rate.check_scaled(run, "learning_rate")
+
+
+def check_warmup(run: ObservedRun) -> None:
+    learning_rate.check_warmup(run, FACTORS)
+
+
+def check_novograd(run: ObservedRun) -> None:
+    """The first update divides each layer's gradient by its norm, and so moves all layers alike."""
+    lengths = moved_by_layer(run.ranks[0])
+    typical = float(np.median(lengths))
+    spread = float(np.max(np.abs(lengths / typical - 1))) if typical > 0 else np.inf
+    shown = ", ".join(f"{length:.3g}" for length in lengths[:4])
+    demand(
+        "the first update moves every layer equally far for its rate, against its gradient: "
+        "each layer's gradient is divided by its norm",
+        [spread < 0.05],
+        [f"for a rate of 1 the first layers moved by {shown}, … (0: elsewhere)"],
+    )
+
+
+def moved_by_layer(rank: ObservedRank) -> np.ndarray:
+    """Return how far the first update moved each variable along its gradient, for a rate of 1."""
+    first, second = notes(rank, "update")[:2]
+    gradient = np.array(first["gradient"])
+    moved = (np.array(first["weights"]) - np.array(second["weights"]))[:, :-1] / first["rate"]
+    along = np.einsum("vp,vp->v", moved, gradient[:, :-1])
+    squared = np.einsum("vp,vp->v", gradient[:, :-1], gradient[:, :-1])
+    ratio = np.divide(along, squared, out=np.zeros_like(along), where=squared > 0)
+    rest = np.linalg.norm(moved - ratio[:, None] * gradient[:, :-1], axis=1)
+    parallel = rest <= 0.02 * np.linalg.norm(moved, axis=1) + 1e-9
+    # A layer behind a convolution that is still 0 has no gradient, and does not move.
+    return np.where(parallel, ratio * gradient[:, -1], 0.0)[gradient[:, -1] > 0]
+
+
+def trials(folder: Path) -> Iterator[Trial]:
+    """Yield a run on 2 ranks, that run again from where a kill would have left it, and one on 1."""
+    chosen = arguments(folder / "whole")
+    keep = {COPY_VARIABLE: f"{KILLED_AFTER}:{folder / 'whole'}:{folder / 'killed'}"}
+    yield Trial(np=2, arguments=chosen, environment=keep)
+    resumed = {**chosen, "folder": str(folder / "killed" / "{rank}")}
+    yield Trial(np=2, arguments=resumed, steps=(7,), about=", resumed from a checkpoint,")
+    alone = {**arguments(folder / "alone"), "images": 65}
+    yield Trial(np=1, arguments=alone, steps=(8, 9))
+
+
+STEPS = (
+    Step(
+        number=1,
+        title="Every process knows its place, and its GPU",
+        hint=(
+            "hvd.init() once, before anything else of TensorFlow. Of the list that "
+            'tf.config.list_physical_devices("GPU") returns, make the one with the number '
+            "hvd.local_rank() visible with tf.config.set_visible_devices. The list may be empty."
+        ),
+        check=training.check_place,
+    ),
+    Step(
+        number=2,
+        title="Only rank 0 prints",
+        hint="Ask whether hvd.rank() == 0. For fit, verbose=0 is silence.",
+        check=training.check_one_voice,
+    ),
+    Step(
+        number=3,
+        title="Every rank applies the mean of all ranks' gradients",
+        hint=(
+            "hvd.DistributedOptimizer(optimizer) returns an optimizer that averages before it "
+            "applies."
+        ),
+        check=training.check_mean_gradient,
+    ),
+    Step(
+        number=4,
+        title="All ranks start from rank 0's weights",
+        hint=(
+            "broadcast_variables(variables, root_rank=0) before fit, for the model's variables and "
+            "for the optimizer's. hvd.callbacks.BroadcastGlobalVariablesCallback(0) does it too, "
+            "but only after the first step: too late for a run that is resumed (step 7)."
+        ),
+        check=training.check_same_start,
+    ),
+    Step(
+        number=5,
+        title="Each epoch's images are shared out among the ranks",
+        hint=(
+            "batches(…) deals the images out: tell it which rank of how many asks. And the fewer "
+            "images a rank has, the fewer are its steps: steps_per_epoch(…) wants the size, too."
+        ),
+        check=training.check_shares,
+    ),
+    Step(
+        number=6,
+        title="The test images are shared out, and the metrics are averaged",
+        hint=(
+            "shard(count, rank, size) gives a rank's share of the test images. "
+            "hvd.callbacks.MetricAverageCallback() then averages what the ranks found; callbacks "
+            "that use the metrics come after it."
+        ),
+        check=check_validation,
+    ),
+    Step(
+        number=7,
+        title="Rank 0 alone saves, and what it resumes from reaches every rank",
+        hint=(
+            "Two places. Only rank 0 looks for a checkpoint and loads it; "
+            "hvd.broadcast(first_epoch, root_rank=0) tells the others where to go on, and step 4 "
+            "hands them the weights and the optimizer's state. Only rank 0 gets the callbacks that "
+            "write."
+        ),
+        check=check_saving,
+        needs=(3, 4),
+    ),
+    Step(
+        number=8,
+        title="The learning rate grows with the number of ranks",
+        hint="Multiply it by hvd.size(): the global batch has grown by as much.",
+        check=check_scaled_rate,
+    ),
+    Step(
+        number=9,
+        title="The learning rate warms up, then follows its schedule",
+        hint=(
+            "hvd.callbacks.LearningRateWarmupCallback for the first --warmup-epochs epochs, then "
+            "hvd.callbacks.LearningRateScheduleCallback with start_epoch, in place of the "
+            "scheduler that is there: of two that set the rate in the same epoch, the later one "
+            "wins. Give both initial_lr=learning_rate and momentum_correction=False."
+        ),
+        check=check_warmup,
+    ),
+    Step(
+        number=10,
+        title="The optimizer is NovoGrad, at the same scaled rate",
+        hint="NovoGrad(learning_rate) from hvdcourse.training.optimizers, where SGD stands.",
+        check=check_novograd,
+    ),
+)
+
+EXERCISE = Exercise(
+    name="fashion_mnist",
+    notebook="03_multi_gpu_horovodrun",
+    backend="gloo",
+    observe="training",
+    trials=trials,
+    steps=STEPS,
+    timeout=120,
+)

@@ -1,0 +1,268 @@
+"""What each step of ``input_pipeline.py`` must make true.
+
+Judged by when each file was decoded, by what arrived at the device, and when.
+"""
+
+import random
+from collections import Counter
+from collections.abc import Sequence
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from hvdcourse.checks.evidence import ObservedRun, demand_of_run
+from hvdcourse.checks.exercise import Exercise, Step, Trial
+from hvdcourse.training.fed_epoch import FedEpoch
+
+BATCH_SIZE = 16
+EPOCHS = 5
+PIXELS = 512
+# One file after the other gives exactly 0 here, two at a time 0.5, on a busy machine, too.
+LEAST_TOGETHER = 0.2
+# Random orders of 113 samples stay below these by five standard deviations.
+MOST_CORRELATION = 0.5
+MOST_SHARED = 0.5
+# A batch that is only made on request is never ready.
+LEAST_READY = 0.3
+# The cache, batches under way, and noise. One copy more for each epoch is too many.
+MOST_COPIES = 3
+# Without the cache it has been 1.5 to 1.7, with it 4 and more, on a busy machine, too.
+LEAST_SPEEDUP = 2.0
+
+
+def arguments() -> dict[str, Any]:
+    """Return arguments for one check: a number of images that the batch size does not divide."""
+    images = BATCH_SIZE * 7 + random.randrange(3, 14)
+    return {"images": images, "pixels": PIXELS, "batch_size": BATCH_SIZE, "epochs": EPOCHS}
+
+
+def fed(run: ObservedRun, name: str) -> list[FedEpoch]:
+    """Return the epochs that the device was fed. Raises Unmet where one has no images."""
+    epochs = [FedEpoch(**epoch) for epoch in run.ranks[0].reported(name)]
+    least = run.arguments["epochs"] if name == "pipeline" else 1
+    counts = [epoch.count for epoch in epochs]
+    demand_of_run(
+        f"images arrive in each of {least} epochs",
+        len(epochs) >= least and all(counts),
+        f"{counts} images by epoch",
+    )
+    return epochs
+
+
+def check_together(run: ObservedRun) -> None:
+    times = np.unique(
+        np.concatenate([epoch.column("decoded") for epoch in fed(run, "pipeline")]), axis=0
+    )
+    latest_end = np.maximum.accumulate(times[:, 1])
+    together = float(np.mean(times[1:, 0] < latest_end[:-1]))
+    demand_of_run(
+        "several files are read and decoded at the same time",
+        together >= LEAST_TOGETHER,
+        f"{together:.0%} of the files were begun before an earlier one was done",
+    )
+
+
+def calls_of(epochs: list[FedEpoch], name: str) -> set[tuple[str, float, float]]:
+    """Return what a timed function did: each file, and when it began and ended with it."""
+    return {
+        (path, began, ended)
+        for epoch in epochs
+        for path, (began, ended) in zip(epoch.column("path"), epoch.column(name), strict=True)
+    }
+
+
+def check_cache(run: ObservedRun) -> None:
+    plain, epochs = fed(run, "plain"), fed(run, "pipeline")
+    decodings, shifts = calls_of(epochs, "decoded"), calls_of(epochs, "shifted")
+    files = {path for path, _, _ in decodings}
+    delivered = sum(epoch.count for epoch in epochs)
+    copy = run.arguments["images"] * PIXELS**2
+    growth = max(epoch.resident_bytes for epoch in epochs) - plain[-1].resident_bytes
+    demand_of_run(
+        f"in {len(epochs)} epochs each file is decoded once, an image is shifted anew each time it "
+        f"is delivered, and memory grows by at most {MOST_COPIES} times the decoded images "
+        f"({MOST_COPIES * copy / 1e6:.0f} MB)",
+        len(decodings) == len(files)
+        and len(shifts) == delivered
+        and all(epoch.resident_bytes for epoch in (plain[-1], *epochs))
+        and growth <= MOST_COPIES * copy,
+        f"{len(files)} files were decoded {len(decodings)} times",
+        f"{delivered} images were delivered, after {len(shifts)} shifts",
+        f"memory grew by {growth / 1e6:.0f} MB",
+    )
+    demand_speed(run)
+
+
+def demand_speed(run: ObservedRun) -> None:
+    """Raise Unmet unless the images come faster than through the plain pipeline."""
+    before = max(epoch.images_per_second for epoch in fed(run, "plain"))
+    after = max(epoch.images_per_second for epoch in fed(run, "pipeline"))
+    demand_of_run(
+        f"the images come at least {LEAST_SPEEDUP:g} times as fast as through plain_pipeline",
+        after >= LEAST_SPEEDUP * before,
+        f"{after:.0f} images/s, {after / before:.1f} times as many as through plain_pipeline",
+    )
+
+
+# By path: the position in the epoch's order, and the number of the batch, of a first delivery.
+Deliveries = dict[str, tuple[int, int]]
+
+
+def deliveries(epoch: FedEpoch) -> Deliveries:
+    """Return where in the epoch each file came first."""
+    first: Deliveries = {}
+    position = 0
+    for batch, paths in enumerate(epoch.samples["path"]):
+        for path in paths:
+            first.setdefault(path, (position, batch))
+            position += 1
+    return first
+
+
+def correlation(order: Sequence[float], other: Sequence[float]) -> float:
+    """Return how alike two orders of the same samples are: 1 the same, -1 reversed, 0 random."""
+    ranks = [np.argsort(np.argsort(positions)) for positions in (order, other)]
+    return float(abs(np.corrcoef(ranks)[0, 1]))
+
+
+def check_order(run: ObservedRun) -> None:
+    epochs = [deliveries(epoch) for epoch in fed(run, "pipeline")]
+    stored = [
+        correlation(range(len(epoch)), [epoch[path][0] for path in sorted(epoch, key=by_class)])
+        for epoch in epochs
+    ]
+    alike, shared = [], []
+    for epoch, other in combinations(epochs, 2):
+        paths = sorted(epoch.keys() & other.keys())
+        alike.append(
+            correlation([epoch[path][0] for path in paths], [other[path][0] for path in paths])
+        )
+        shared.append(share_of_batchmates(epoch, other, paths))
+    demand_of_run(
+        "every epoch has an order of its own, in which any image may come at any place",
+        max(stored) < MOST_CORRELATION
+        and max(alike) < MOST_CORRELATION
+        and max(shared) < MOST_SHARED,
+        f"correlation with the order of the files: {max(stored):.2f} (1: the same, 0: random)",
+        f"correlation between two epochs: {max(alike):.2f}",
+        f"images of one batch that are together in another epoch, too: {max(shared):.0%}",
+    )
+
+
+def by_class(path: str) -> tuple[str, ...]:
+    return Path(path).parts[-2:]
+
+
+def share_of_batchmates(epoch: Deliveries, other: Deliveries, paths: list[str]) -> float:
+    """Return the share of the pairs in a batch of one epoch that are so in the other epoch."""
+    pairs = [
+        other[first][1] == other[second][1]
+        for first, second in combinations(paths, 2)
+        if epoch[first][1] == epoch[second][1]
+    ]
+    return float(np.mean(pairs)) if pairs else 0.0
+
+
+def content(epoch: FedEpoch) -> Counter:
+    """Return how often each path came with each label and each sum of pixels."""
+    sums = [value for result in epoch.results for value in result]
+    columns = (epoch.column("path").tolist(), epoch.column("label").tolist(), sums)
+    return Counter(zip(*columns, strict=True))
+
+
+def check_delivery(run: ObservedRun) -> None:
+    files = content(fed(run, "plain")[0])
+    met, lines = len(files) == run.arguments["images"], []
+    for number, epoch in enumerate(fed(run, "pipeline"), start=1):
+        sizes = [len(batch) for batch in epoch.samples["path"]]
+        arrived = content(epoch)
+        full = all(size == BATCH_SIZE for size in sizes[:-1]) and sizes[-1] <= BATCH_SIZE
+        met = met and arrived == files and full
+        missing, extra = (files - arrived).total(), (arrived - files).total()
+        lines.append(
+            f"epoch {number}: {missing} missing, {extra} twice or with a wrong label or image; "
+            f"batches of {sorted(set(sizes), reverse=True)}"
+        )
+    demand_of_run(
+        f"in every epoch each of the {len(files)} images arrives once, with its label, in batches "
+        f"of {BATCH_SIZE} and one of {len(files) % BATCH_SIZE}",
+        met,
+        *lines,
+    )
+
+
+def ready_batches(epoch: FedEpoch) -> list[bool]:
+    """Return for each batch but the first whether it was made before the step before it ended."""
+    made = [max(ended for _, ended in batch) for batch in epoch.samples["shifted"]]
+    return [later < end for later, end in zip(made[1:], epoch.ended[:-1], strict=True)]
+
+
+def check_ahead(run: ObservedRun) -> None:
+    epochs = fed(run, "pipeline")
+    ready = float(np.mean([ready for epoch in epochs for ready in ready_batches(epoch)]))
+    demand_of_run(
+        f"the next batch is made while the device works (in at least {LEAST_READY:.0%} of the "
+        "steps)",
+        ready >= LEAST_READY,
+        f"{ready:.0%} of the batches were ready when the step before them ended",
+    )
+
+
+STEPS = (
+    Step(
+        number=1,
+        title="Several files are decoded at the same time",
+        hint=(
+            "Dataset.map has an argument for the number of calls that run at once. "
+            "tf.data.AUTOTUNE leaves the number to TensorFlow."
+        ),
+        check=check_together,
+    ),
+    Step(
+        number=2,
+        title="Each file is decoded once",
+        hint=(
+            "Dataset.cache() keeps in memory what comes out of the transformation before it. What "
+            "is random must stand behind it."
+        ),
+        check=check_cache,
+    ),
+    Step(
+        number=3,
+        title="Every epoch has its own random order",
+        hint=(
+            "Dataset.shuffle(buffer_size) picks the next element at random from a buffer. What "
+            "does the buffer have to hold so that the last file can come first? Does the order "
+            "change from epoch to epoch, and would it if the shuffle stood before the cache?"
+        ),
+        check=check_order,
+    ),
+    Step(
+        number=4,
+        title="Every image arrives once an epoch",
+        hint="Dataset.batch drops a smaller last batch only if it is told to.",
+        check=check_delivery,
+    ),
+    Step(
+        number=5,
+        title="The next batch is ready in time",
+        hint=(
+            "Dataset.prefetch(count) makes elements ahead, on a thread of its own. It helps with "
+            "the transformations that stand before it, so which place is best?"
+        ),
+        check=check_ahead,
+    ),
+)
+
+EXERCISE = Exercise(
+    name="input_pipeline",
+    notebook="02_single_gpu_baseline",
+    backend="gloo",
+    observe="",
+    trials=lambda _: [Trial(np=1, arguments=arguments())],
+    steps=STEPS,
+    # With one heap for all threads, what is no longer used can go back to the system.
+    environment={"MALLOC_ARENA_MAX": "1"},
+)

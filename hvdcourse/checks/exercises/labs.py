@@ -1,0 +1,133 @@
+"""What the repair of each script that is broken on purpose must make true, on 2 ranks."""
+
+import random
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from hvdcourse.checks.evidence import ObservedRun, demand
+from hvdcourse.checks.exercise import Exercise, Step, Trial
+from hvdcourse.checks.exercises import training
+from hvdcourse.checks.exercises.training_notes import COMPRESSED, distance, gradients, notes
+
+# A hanging script is ended soon; an import that takes longer than this counts as work.
+STANDSTILL_SECONDS = 6
+
+
+def check_no_broadcast(run: ObservedRun) -> None:
+    training.check_same_start(run)
+    training.check_mean_gradient(run)
+
+
+def check_uneven_shards(run: ObservedRun) -> None:
+    steps = [len(notes(rank, "update")) / run.arguments["epochs"] for rank in run.ranks]
+    demand(
+        "all ranks make equally many steps in an epoch",
+        [made == steps[0] for made in steps],
+        [f"made {made:g}" for made in steps],
+    )
+    training.check_shares(run)
+    training.check_mean_gradient(run)
+
+
+def check_unwrapped_optimizer(run: ObservedRun) -> None:
+    resumed_at = len(notes(run.ranks[0], "update")) // 2
+    own, used = ([gradients(rank, kind) for rank in run.ranks] for kind in ("gradient", "update"))
+    if len({of_rank.shape for of_rank in (*own, *used)}) == 1:
+        mean = np.mean(own, axis=0)
+        far = [
+            (
+                distance(of_rank[:resumed_at], mean[:resumed_at]),
+                distance(of_rank[resumed_at:], mean[resumed_at:]),
+            )
+            for of_rank in used
+        ]
+        demand(
+            "after the resume, too, all ranks use the mean of all ranks' gradients in every step",
+            [after < COMPRESSED for _, after in far],
+            [
+                f"uses gradients {100 * before:.0f} % away from the mean before the resume, and "
+                f"{100 * after:.0f} % away after it"
+                for before, after in far
+            ],
+        )
+    training.check_mean_gradient(run)
+
+
+def few_images(images: int, epochs: int = 2) -> dict[str, Any]:
+    """Return arguments for a short run."""
+    return {"images": images, "epochs": epochs, "batch_size": 16}
+
+
+def lab(
+    name: str, arguments: Callable[[], dict[str, Any]], step: Step, *, ends_untouched: bool
+) -> Exercise:
+    """Return the exercise of a script with one mistake to repair."""
+    return Exercise(
+        name=name,
+        notebook="03_multi_gpu_horovodrun",
+        backend="gloo",
+        observe="training",
+        trials=lambda _: [Trial(np=2, arguments=arguments())],
+        steps=(step,),
+        standstill=STANDSTILL_SECONDS,
+        ends_untouched=ends_untouched,
+    )
+
+
+EXERCISES = (
+    lab(
+        name="lab_no_broadcast",
+        arguments=lambda: few_images(96),
+        ends_untouched=True,
+        step=Step(
+            number=1,
+            title="All ranks begin with the same weights",
+            hint=(
+                "broadcast_variables(model.variables, root_rank=0), before the first step. It is "
+                "imported."
+            ),
+            check=check_no_broadcast,
+        ),
+    ),
+    lab(
+        name="lab_collective_on_rank_0",
+        arguments=lambda: few_images(64),
+        ends_untouched=False,
+        step=Step(
+            number=1,
+            title="Every rank takes part in the collective, and has its result",
+            hint="Take the allreduce out of `if hvd.rank() == 0:`, and leave the print in it.",
+            check=training.check_averaged_loss,
+        ),
+    ),
+    lab(
+        name="lab_uneven_shards",
+        arguments=lambda: few_images(random.choice((65, 97, 129))),
+        ends_untouched=False,
+        step=Step(
+            number=1,
+            title="All ranks make equally many steps, and no image is lost",
+            hint=(
+                "batches(count, rank, size, batch_size) from hvdcourse.data.shards, which is "
+                "imported, cuts every share into the same number of batches."
+            ),
+            check=check_uneven_shards,
+        ),
+    ),
+    lab(
+        name="lab_unwrapped_optimizer",
+        arguments=lambda: few_images(96, epochs=1),
+        ends_untouched=True,
+        step=Step(
+            number=1,
+            title="The optimizer that comes back averages, too",
+            hint=(
+                "Horovod has a load_model of its own, which wraps the optimizer that it finds in "
+                "the file."
+            ),
+            check=check_unwrapped_optimizer,
+        ),
+    ),
+)

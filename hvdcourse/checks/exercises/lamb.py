@@ -1,0 +1,250 @@
+"""What each step of ``lamb.py`` must make true, update by update and layer by layer, on 2 ranks.
+
+Each value is judged by those that it is made of, as the rank kept them: a mistake shows in its own
+step, and not in all that follows from it.
+"""
+
+import random
+import re
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import numpy as np
+
+from hvdcourse.checks.evidence import ObservedRun, demand
+from hvdcourse.checks.exercise import Exercise, Step, Trial
+from hvdcourse.checks.exercises.lamb_updates import TOLERANCE, LayerUpdate, difference, updates_of
+
+UPDATES = 4
+# Some fit parts of names alone, and some only as regular expressions. None fits the first layer's
+# or the head's kernel, whose gradient or weights are zero at first.
+PATTERNS = (
+    "bias,norm",
+    r"hidden_2/kernel,\bbias:",
+    "gamma|beta,^hidden_2",
+    "norm/.*,_2/k,bias",
+)
+
+
+def arguments() -> dict[str, Any]:
+    """Return arguments for one run: layers, weights, samples and hyperparameters by chance."""
+    return {
+        "learning_rate": round(random.uniform(0.02, 0.1), 4),
+        "beta_1": round(random.uniform(0.5, 0.9), 4),
+        "beta_2": round(random.uniform(0.8, 0.98), 4),
+        "epsilon": round(random.uniform(0.01, 0.1), 4),
+        "weight_decay": round(random.uniform(0.1, 0.3), 4),
+        "exclude": random.choice(PATTERNS),
+        "units": ",".join(str(random.randrange(3, 8)) for _ in range(random.choice((4, 5)))),
+        "updates": UPDATES,
+        "seed": f"{random.randrange(1, 1000)}{{rank}}",
+    }
+
+
+def moments(
+    m: np.ndarray, v: np.ndarray, g: np.ndarray, beta_1: float, beta_2: float
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return both moments after the gradient g."""
+    return beta_1 * m + (1 - beta_1) * g, beta_2 * v + (1 - beta_2) * g**2
+
+
+def direction(
+    m: np.ndarray, v: np.ndarray, t: int, beta_1: float, beta_2: float, epsilon: float
+) -> np.ndarray:
+    """Return r of update t, counted from 1, from the moments after its gradient."""
+    return m / (1 - beta_1**t) / (np.sqrt(v / (1 - beta_2**t)) + epsilon)
+
+
+def trust_ratio(x: np.ndarray, u: np.ndarray) -> float:
+    """Return the weights' norm over the update's, or 1 where either is zero."""
+    norms = np.linalg.norm(x), np.linalg.norm(u)
+    return float(norms[0] / norms[1]) if all(norms) else 1.0
+
+
+def is_excluded(name: str, patterns: Iterable[str]) -> bool:
+    """Whether one of the patterns is found in the layer's name."""
+    return any(re.search(pattern, name) for pattern in patterns)
+
+
+def demand_of_updates(
+    run: ObservedRun,
+    expected: str,
+    complaint: Callable[[LayerUpdate], str],
+    evidence: Callable[[LayerUpdate], Any],
+    missing: str,
+) -> None:
+    """Demand that there is nothing to complain about in any update of any rank.
+
+    ``evidence`` says, by what is true or not, which updates can show the step at all. Where there
+    are none, the step is not met, and ``missing`` says why.
+    """
+    met, lines = [], []
+    for rank in run.ranks:
+        updates = list(updates_of(run, rank))
+        complaints = [f"{update}, {text}" for update in updates if (text := complaint(update))]
+        if not any(evidence(update) for update in updates):
+            complaints = [missing]
+        met.append(not complaints)
+        more = f"; and {len(complaints) - 1} more like it" if len(complaints) > 1 else ""
+        lines.append(complaints[0] + more if complaints else "as it should be")
+    demand(expected, met, lines)
+
+
+def check_moments(run: ObservedRun) -> None:
+    betas = run.arguments["beta_1"], run.arguments["beta_2"]
+
+    def complaint(layer: LayerUpdate) -> str:
+        m, v = moments(layer.before["m"], layer.before["v"], layer.g, *betas)
+        return difference("the first moment m", layer.made["m"], m) or difference(
+            "the second moment v", layer.made["v"], v
+        )
+
+    demand_of_updates(
+        run,
+        f"with β₁ = {betas[0]} and β₂ = {betas[1]}, m and v are running means of g and g², where "
+        "g is the mean of all ranks' gradients",
+        complaint,
+        lambda layer: layer.g.any(),
+        "every gradient is zero",
+    )
+
+
+def check_direction(run: ObservedRun) -> None:
+    names = ("beta_1", "beta_2", "epsilon")
+    beta_1, beta_2, epsilon = (run.arguments[name] for name in names)
+
+    def complaint(layer: LayerUpdate) -> str:
+        m, v = layer.made["m"], layer.made["v"]
+        r = direction(m, v, layer.t, beta_1, beta_2, epsilon)
+        return difference("the direction r", layer.made["r"], r)
+
+    demand_of_updates(
+        run,
+        "r is the corrected first moment over the root of the corrected second one plus ε "
+        f"(β₁ = {beta_1}, β₂ = {beta_2}, ε = {epsilon})",
+        complaint,
+        lambda layer: layer.made["m"].any() and layer.made["v"].any(),
+        "m and v are zero in every update; step 1 comes first",
+    )
+
+
+def check_decay(run: ObservedRun) -> None:
+    def complaint(layer: LayerUpdate) -> str:
+        if layer.excluded:
+            return ""
+        return difference("u", layer.made["u"], layer.made["r"] + layer.decay * layer.x)
+
+    demand_of_updates(
+        run,
+        f"u is r + λ x with λ = {run.arguments['weight_decay']}, and r where λ = 0",
+        complaint,
+        lambda layer: layer.decay and layer.x.any() and not layer.excluded,
+        "every layer is excluded",
+    )
+
+
+def check_trust_ratio(run: ObservedRun) -> None:
+    rate = run.arguments["learning_rate"]
+
+    def complaint(layer: LayerUpdate) -> str:
+        u = layer.made["u"]
+        ratio = trust_ratio(layer.x, u)
+        if not layer.excluded and not abs(layer.ratio - ratio) <= TOLERANCE * ratio:
+            norms = f"‖x‖ = {np.linalg.norm(layer.x):.3g} and ‖u‖ = {np.linalg.norm(u):.3g}"
+            return f"the ratio is {layer.ratio:.4g}; with {norms} it should be {ratio:.4g}"
+        step, x_size = -rate * layer.ratio * u, float(np.abs(layer.x).max())
+        return difference("the change of the weights", layer.x_after - layer.x, step, x_size)
+
+    demand_of_updates(
+        run,
+        "the trust ratio is ‖x‖ / ‖u‖, and 1 where either is zero; the weights change by "
+        f"−η · ratio · u (η = {rate})",
+        complaint,
+        lambda layer: not layer.excluded,
+        "every layer is excluded",
+    )
+
+
+def check_exclusions(run: ObservedRun) -> None:
+    patterns = run.arguments["exclude"].split(",")
+
+    def fits(layer: LayerUpdate) -> bool:
+        return is_excluded(f"{layer.name}:0", patterns)
+
+    def complaint(layer: LayerUpdate) -> str:
+        if not fits(layer):
+            message = "none of the patterns fits, but the layer is excluded"
+            return message if layer.excluded else ""
+        if not layer.excluded:
+            return "one of the patterns fits, but the layer is not excluded"
+        if layer.ratio != 1:
+            return f"the layer is excluded, but its trust ratio is {layer.ratio:.4g}"
+        decayed = difference("u", layer.made["u"], layer.made["r"])
+        return f"the layer is excluded, but {decayed} (u = r)" if decayed else ""
+
+    demand_of_updates(
+        run,
+        f"layers with a name in which one of the patterns {patterns} is found have no weight decay "
+        "and the trust ratio 1, and no other layers",
+        complaint,
+        fits,
+        "no layer has such a name",
+    )
+
+
+STEPS = (
+    Step(
+        number=1,
+        title="Moments follow the gradient and its square",
+        hint=(
+            "m.assign(…) and v.assign(…): β of the old value plus 1 − β of the new one. "
+            "tf.square(g) has the shape of g."
+        ),
+        check=check_moments,
+    ),
+    Step(
+        number=2,
+        title="The direction is right from the first update on",
+        hint=(
+            "Divide m by 1 − β₁ᵗ, and v by 1 − β₂ᵗ, without changing m and v themselves: they go "
+            "on uncorrected. Then the root, then ε."
+        ),
+        check=check_direction,
+        # Of zeros, any correction makes zeros.
+        needs=(1,),
+    ),
+    Step(
+        number=3,
+        title="Weight decay is in the update, not in the gradient",
+        hint="u is r plus self.decay times the weights.",
+        check=check_decay,
+    ),
+    Step(
+        number=4,
+        title="The trust ratio sets each layer's step, and is 1 for a norm of zero",
+        hint=(
+            "tf.norm of a matrix is the root of the sum of all its squares, as of a vector. "
+            "tf.where(condition, one, other) chooses in a graph, too, where `if` may not."
+        ),
+        check=check_trust_ratio,
+    ),
+    Step(
+        number=5,
+        title="Layers are excluded by their names",
+        hint=(
+            "re.search(pattern, name) finds a pattern anywhere in the name; any(…) does for all of "
+            "self.exclude. DistributedOptimizer gets the patterns from get_config."
+        ),
+        check=check_exclusions,
+    ),
+)
+
+EXERCISE = Exercise(
+    name="lamb",
+    notebook="04_convergence",
+    backend="gloo",
+    observe="",
+    trials=lambda _: [Trial(np=2, arguments=arguments())],
+    steps=STEPS,
+    timeout=120,
+)

@@ -1,0 +1,78 @@
+"""What the learning rate of distributed training must do: grow with the ranks, and warm up."""
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+
+from hvdcourse.checks.evidence import ObservedRun, demand
+from hvdcourse.checks.exercises.training_notes import rates
+
+NEARLY_ALL = 1e-3
+
+
+def by_epoch(run: ObservedRun) -> list[np.ndarray]:
+    """Return each rank's learning rates as an array of shape (epochs, steps)."""
+    epochs = run.arguments["epochs"]
+    by_rank = [rates(rank) for rank in run.ranks]
+    demand(
+        "every epoch has the same number of updates",
+        [len(of_rank) > 0 and len(of_rank) % epochs == 0 for of_rank in by_rank],
+        [f"{len(of_rank)} updates in {epochs} epochs" for of_rank in by_rank],
+    )
+    return [of_rank.reshape(epochs, -1) for of_rank in by_rank]
+
+
+def is_any_of(rate: float, expected: Iterable[float]) -> bool:
+    """Whether a rate is one of those expected."""
+    return any(abs(rate / candidate - 1) < NEARLY_ALL for candidate in expected)
+
+
+def check_scaled(run: ObservedRun, *arguments: str) -> None:
+    """The highest rate is one of these arguments, times the number of ranks."""
+    singles = [run.arguments[name] for name in arguments]
+    highest = [rates(rank).max() for rank in run.ranks]
+    demand(
+        "the highest learning rate is "
+        + ", or ".join(f"{single} x {run.np} = {single * run.np:g}" for single in singles),
+        [is_any_of(rate, [single * run.np for single in singles]) for rate in highest],
+        [f"the highest is {rate:g}" for rate in highest],
+    )
+
+
+def check_warmup(run: ObservedRun, factors: Sequence[float]) -> None:
+    """The rate rises during the warmup; then it is the highest times the schedule's factors.
+
+    ``factors`` has one number for each epoch, those of the warmup included.
+    """
+    warm, by_rank = run.arguments["warmup_epochs"], by_epoch(run)
+    warmups = [of_rank[:warm].ravel() for of_rank in by_rank]
+    highest = [of_rank.max() for of_rank in by_rank]
+    demand(
+        f"in the first {'epoch' if warm == 1 else f'{warm} epochs'} the rate rises with every "
+        f"step, from {highest[0] / run.np:.4g}, that of a single process, to {highest[0]:.4g}"
+        if run.np > 1
+        else "on one rank nothing is warmed up: the rate is the highest from the first step on",
+        [rises(warmup, top / run.np, top) for warmup, top in zip(warmups, highest, strict=True)],
+        [
+            f"the rates are {warmup[0]:.4g}, {warmup[1]:.4g}, … {warmup[-1]:.4g}"
+            for warmup in warmups
+        ],
+    )
+    rests = [of_rank[warm:] for of_rank in by_rank]
+    schedules = [top * np.array(factors)[warm:, None] for top in highest]
+    demand(
+        "after the warmup the schedule alone sets the rate: "
+        + ", then ".join(f"{epoch[0]:.4g}" for epoch in schedules[0]),
+        [
+            np.allclose(rest, schedule, rtol=NEARLY_ALL)
+            for rest, schedule in zip(rests, schedules, strict=True)
+        ],
+        [", then ".join(f"{epoch[0]:.4g} to {epoch[-1]:.4g}" for epoch in rest) for rest in rests],
+    )
+
+
+def rises(warmup: np.ndarray, begin: float, end: float) -> bool:
+    """Whether the rates lie, but for one step's worth, on the line from begin to end."""
+    rise = (end - begin) / len(warmup)
+    line = begin + rise * np.arange(1, len(warmup) + 1)
+    return bool(np.all(np.abs(warmup - line) <= 1.01 * rise + NEARLY_ALL * end))

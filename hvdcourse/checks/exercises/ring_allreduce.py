@@ -1,0 +1,201 @@
+"""What each step of ``ring_allreduce.py`` must make true, on several numbers of ranks."""
+
+import random
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from hvdcourse.checks.evidence import ObservedRun, Unmet, demand
+from hvdcourse.checks.exercise import Exercise, Step, Trial
+
+BYTES_A_NUMBER = 8
+
+
+def arguments() -> dict[str, Any]:
+    """Return lengths shorter than, not a multiple of, and much larger than the number of ranks."""
+    return {"lengths": f"1,{random.randrange(7, 30)},{random.randrange(400_001, 500_000)}"}
+
+
+def lengths(run: ObservedRun) -> list[int]:
+    return [int(length) for length in run.arguments["lengths"].split(",")]
+
+
+def by_length(run: ObservedRun, *names: str) -> Iterator[tuple[int, list[list[np.ndarray]]]]:
+    """Yield each length with, for each name, every rank's value. Raises Unmet where one misses."""
+    for case, length in enumerate(lengths(run)):
+        columns = []
+        for name in names:
+            by_rank = [rank.all_reported(name) for rank in run.ranks]
+            for rank, values in enumerate(by_rank):
+                if len(values) != len(lengths(run)):
+                    lines = [f"rank {rank}: reported it {len(values)} times"]
+                    raise Unmet(f"{name!r} is reported once for each of the vectors", lines)
+            columns.append([np.array(values[case]) for values in by_rank])
+        yield length, columns
+
+
+def sampled_positions(length: int) -> np.ndarray:
+    """Return the positions in a vector that the script's ``sample`` reports."""
+    return np.arange(length)[:: max(1, length // 1000)]
+
+
+def chunk_of_each_position(bounds: np.ndarray, length: int) -> np.ndarray:
+    """Return for every sampled position the number of the chunk that it lies in."""
+    return np.searchsorted(bounds[:, 1], sampled_positions(length), side="right")
+
+
+def check_bounds(run: ObservedRun) -> None:
+    for length, (bounds,) in by_length(run, "bounds"):
+        demand(
+            f"{run.np} chunks cover 0 to {length} without gaps, and differ by 1 at most in length",
+            [are_equal_chunks(of_rank, run.np, length) for of_rank in bounds],
+            [of_rank.tolist() for of_rank in bounds],
+        )
+
+
+def are_equal_chunks(bounds: np.ndarray, count: int, length: int) -> bool:
+    """Whether these bounds cut a vector of this length into so many equal chunks."""
+    sizes = bounds[:, 1] - bounds[:, 0]
+    covers = bounds[0, 0] == 0 and bounds[-1, 1] == length
+    joined = np.array_equal(bounds[1:, 0], bounds[:-1, 1])
+    even = sizes.min() >= 0 and sizes.max() - sizes.min() <= 1
+    return bool(len(bounds) == count and covers and joined and even)
+
+
+def check_exchange(run: ObservedRun) -> None:
+    outgoing, incoming = run.reported("outgoing"), run.reported("incoming")
+    demand(
+        "every rank receives what the rank before it has sent",
+        [incoming[rank] == outgoing[rank - 1] for rank in range(run.np)],
+        [
+            f"sent {sent[:3]}…, received {received[:3]}…"
+            for sent, received in zip(outgoing, incoming, strict=True)
+        ],
+    )
+
+
+def finished(
+    length: int, vectors: list[np.ndarray], bounds: np.ndarray, scattered: list[np.ndarray]
+) -> np.ndarray:
+    """Return, by rank and chunk, whether the rank holds the finished sum of the chunk."""
+    total, chunk = np.sum(vectors, axis=0), chunk_of_each_position(bounds, length)
+    size = len(scattered)
+    return np.array(
+        [
+            [np.array_equal(vector[chunk == k], total[chunk == k]) for k in range(size)]
+            for vector in scattered
+        ]
+    )
+
+
+def check_scatter_reduce(run: ObservedRun) -> None:
+    for length, (vectors, bounds, scattered) in by_length(run, "vector", "bounds", "scattered"):
+        holds = finished(length, vectors, bounds[0], scattered)
+        demand(
+            f"for length {length}, rank r holds the sum of chunk r + 1",
+            [holds[rank, (rank + 1) % run.np] for rank in range(run.np)],
+            [
+                f"holds the finished sums of chunks {np.flatnonzero(chunks).tolist()}"
+                for chunks in holds
+            ],
+        )
+    check_traffic(run, "bounds", "scattered")
+
+
+def check_allgather(run: ObservedRun) -> None:
+    names = ("bounds", "scattered", "reduced")
+    for length, (bounds, scattered, reduced) in by_length(run, *names):
+        chunk = chunk_of_each_position(bounds[0], length)
+        # What rank k - 1 held as chunk k must reach everyone, whether or not step 3 is done.
+        owner = (chunk - 1) % run.np
+        expected = np.array(scattered)[owner, np.arange(len(chunk))]
+        right = [int((vector == expected).sum()) for vector in reduced]
+        demand(
+            f"for length {length}, every rank ends with all finished chunks",
+            [np.array_equal(vector, expected) for vector in reduced],
+            [f"{count} of {len(expected)} places hold their finished sum" for count in right],
+        )
+    check_traffic(run, "scattered", "reduced")
+
+
+def check_traffic(run: ObservedRun, since: str, before: str) -> None:
+    """Demand that each rank sent its neighbour all chunks but one, without MPI's collectives."""
+    for case, (length, (bounds,)) in enumerate(by_length(run, "bounds")):
+        sizes = bounds[0][:, 1] - bounds[0][:, 0]
+        # Which chunk a rank leaves out depends on its place in the ring.
+        least, most = ((length - int(size)) * BYTES_A_NUMBER for size in (sizes.max(), sizes.min()))
+        met, lines = [], []
+        for rank in run.ranks:
+            messages = rank.communicated(since, before, "message")[case]
+            collectives = rank.communicated(since, before, "collective")[case]
+            sent = sum(message["bytes"] for message in messages)
+            neighbour = (rank.rank + 1) % run.np
+            astray = sorted({message["to"] for message in messages} - {neighbour})
+            names = [call["collective"] for call in collectives]
+            met.append(least <= sent <= most and not astray and not names)
+            lines.append(traffic_in_words(sent, len(messages), astray, names))
+        amount = f"{most} bytes" if least == most else f"between {least} and {most} bytes"
+        demand(
+            f"for length {length}, each rank sends {amount}, to its neighbour alone, and calls no "
+            "collective",
+            met,
+            lines,
+        )
+
+
+def traffic_in_words(sent: int, messages: int, astray: list[int], collectives: list[str]) -> str:
+    """Say what a rank sent, to which other ranks than its neighbour, and what it called."""
+    others = f", some to rank {' and '.join(map(str, astray))}" if astray else ""
+    called = ", ".join(dict.fromkeys(collectives)) or "no collective"
+    count = f"{messages} message" + ("s" if messages != 1 else "")
+    return f"sent {sent} bytes in {count}{others}, and called {called}"
+
+
+STEPS = (
+    Step(
+        number=1,
+        title="The vector is cut into equal chunks",
+        hint="Chunk k starts at k * length // size and ends where chunk k + 1 starts.",
+        check=check_bounds,
+    ),
+    Step(
+        number=2,
+        title="Neighbours exchange without deadlock",
+        hint=(
+            "communicator.Sendrecv(outgoing, dest=…, recvbuf=incoming, source=…) sends and "
+            "receives at once. % size closes the ring."
+        ),
+        check=check_exchange,
+    ),
+    Step(
+        number=3,
+        title="Scatter-reduce leaves one finished chunk on each rank",
+        hint=(
+            "In turn t, rank r sends chunk r - t and adds to chunk r - t - 1, both modulo size. "
+            "Receive into a buffer as long as the chunk that comes in."
+        ),
+        check=check_scatter_reduce,
+        needs=(2,),
+    ),
+    Step(
+        number=4,
+        title="Allgather gives every rank all chunks",
+        hint=(
+            "In turn t, rank r sends chunk r + 1 - t and receives chunk r - t, both modulo size, "
+            "straight into the vector."
+        ),
+        check=check_allgather,
+        needs=(2,),
+    ),
+)
+
+EXERCISE = Exercise(
+    name="ring_allreduce",
+    notebook="01_mpi_concepts",
+    backend="mpi",
+    observe="mpi4py",
+    trials=lambda _: [Trial(np=np, arguments=arguments()) for np in (2, 3, 5)],
+    steps=STEPS,
+    timeout=12,
+)

@@ -1,0 +1,104 @@
+"""Remembers which steps were met at the last check, in one small JSON file."""
+
+import hashlib
+import json
+import os
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from filelock import FileLock
+from rich.table import Table
+
+from hvdcourse.checks.exercise import Exercise
+from hvdcourse.checks.manifest import EXERCISES
+from hvdcourse.checks.verdict import ExerciseVerdict
+from hvdcourse.files import write_whole
+from hvdcourse.paths import PROJECT, SOURCE_CODE
+
+STATE_VARIABLE = "HVDCOURSE_STATE"
+_LOCK_SECONDS = 10
+
+
+def state_folder() -> Path:
+    """Return where progress and the copies of reset files are kept, made if need be.
+
+    That is the folder that HVDCOURSE_STATE names, else ``.hvdcourse/`` in the project, or, where
+    the project is read-only, ``hvdcourse/`` among the user's state files.
+
+    Raises:
+        OSError: the folder cannot be made.
+    """
+    if STATE_VARIABLE in os.environ:
+        folder = Path(os.environ[STATE_VARIABLE])
+    elif os.access(PROJECT, os.W_OK):
+        folder = PROJECT / ".hvdcourse"
+    else:
+        base = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
+        folder = Path(base) / "hvdcourse"
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
+def digest_of_script(script: Path) -> str:
+    """Return a short digest of a script, to see later whether it has changed."""
+    return hashlib.sha256(script.read_bytes()).hexdigest()[:16] if script.exists() else ""
+
+
+def read_progress() -> dict[str, Any]:
+    """Return what is remembered, by exercise; a damaged file counts as nothing remembered."""
+    try:
+        progress = json.loads((state_folder() / "progress.json").read_text())
+    except (FileNotFoundError, ValueError):
+        return {}
+    return progress if isinstance(progress, dict) else {}
+
+
+def remember(verdict: ExerciseVerdict) -> None:
+    """Keep a verdict on the learner's own script.
+
+    Raises:
+        OSError: the file cannot be written; what was remembered before is still there.
+    """
+    folder = state_folder()
+    with FileLock(folder / "progress.lock", timeout=_LOCK_SECONDS):
+        progress = read_progress()
+        entry = progress.setdefault(verdict.exercise, {"steps": {}})
+        entry["checked"] = datetime.now().isoformat(timespec="seconds")
+        entry["script"] = digest_of_script(Path(verdict.script))
+        entry["steps"].update({str(step.number): step.passed for step in verdict.steps})
+        write_whole(folder / "progress.json", json.dumps(progress, indent=2))
+
+
+def progress_of(exercise: Exercise, progress: dict[str, Any]) -> dict[str, Any]:
+    """Return one exercise's progress as plain data, every step of it as True or False."""
+    entry = progress.get(exercise.name, {"steps": {}})
+    steps = {str(s.number): entry["steps"].get(str(s.number), False) for s in exercise.steps}
+    script = SOURCE_CODE / f"{exercise.name}.py"
+    return {
+        "exercise": exercise.name,
+        "notebook": exercise.notebook,
+        "steps": steps,
+        "met": sum(steps.values()),
+        "of": len(steps),
+        "checked": entry.get("checked"),
+        "changed_since": "script" in entry and entry["script"] != digest_of_script(script),
+    }
+
+
+def all_progress() -> list[dict[str, Any]]:
+    """Return the progress in every exercise, in the order of the course."""
+    progress = read_progress()
+    return [progress_of(exercise, progress) for exercise in EXERCISES]
+
+
+def progress_table(rows: list[dict[str, Any]]) -> Table:
+    """Return the progress as a table for people."""
+    table = Table("lesson", "exercise", "steps", "", "last check")
+    for row in rows:
+        marks = "".join("●" if met else "○" for met in row["steps"].values())
+        when = (row["checked"] or "not yet").replace("T", " ")
+        note = " (changed since)" if row["changed_since"] else ""
+        count = f"{row['met']} of {row['of']}"
+        table.add_row(row["notebook"], row["exercise"], count, marks, when + note)
+    return table

@@ -1,0 +1,206 @@
+"""The ``hvdcourse`` command."""
+
+import io
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.syntax import Syntax
+from rich.table import Table
+
+from hvdcourse.checks.check import check as check_exercise
+from hvdcourse.checks.learner_files import reset as reset_script
+from hvdcourse.checks.learner_files import solution_of_step
+from hvdcourse.checks.manifest import CHALLENGE, EXERCISES, find_exercise
+from hvdcourse.checks.progress import all_progress, progress_table
+from hvdcourse.checks.verdict import NotRemembered
+from hvdcourse.cluster.plan import ClusterError
+from hvdcourse.commands.cluster import app as cluster_app
+from hvdcourse.commands.doctor import examine
+from hvdcourse.errors import BadInput, checked_limit
+from hvdcourse.launch.result import RunFailed
+from hvdcourse.launch.run import checked_np
+from hvdcourse.launch.run import run as run_script
+
+app = typer.Typer(
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    help="Scaling Deep Learning with Horovod: run scripts on ranks, and check exercises.",
+)
+
+app.add_typer(cluster_app, name="cluster")
+
+Name = Annotated[str, typer.Argument(help="The exercise, such as mpi_concepts.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
+
+
+def console() -> Console:
+    """Return a console for stdout; without a terminal it is wide enough for the tables."""
+    return Console(width=None if sys.stdout.isatty() else 110, highlight=False)
+
+
+def step_number(step: str | None) -> int | None:
+    """Return a step as a number. Raises BadInput where it is none."""
+    if step is None:
+        return None
+    if not step.isdecimal():
+        raise BadInput(f"a step is a number, such as 2; got {step!r}")
+    return int(step)
+
+
+@app.command("list")
+def list_exercises() -> None:
+    """List the exercises and their steps."""
+    table = Table("exercise, notebook", "steps")
+    for exercise in EXERCISES:
+        steps = "\n".join(f"{step.number}. {step.title}" for step in exercise.steps)
+        table.add_row(f"{exercise.name}\n{exercise.notebook}", steps, end_section=True)
+    console().print(table)
+
+
+@app.command()
+def run(
+    script: Annotated[str, typer.Argument(help="A path, or a name in source_code/.")],
+    arguments: Annotated[list[str] | None, typer.Argument(help="The script's, after --.")] = None,
+    np: Annotated[str, typer.Option("-np", "--np", help="How many ranks to start.")] = "2",
+    backend: Annotated[str, typer.Option(help="gloo or mpi.")] = "gloo",
+    timeout: Annotated[str, typer.Option(help="Seconds until the run is ended.")] = "600",
+    standstill: Annotated[str, typer.Option(help="Seconds of standstill, or more.")] = "60",
+) -> None:
+    """Run a script on N ranks of this machine: hvdcourse run SCRIPT -np 2 -- --epochs 3."""
+    try:
+        run_script(
+            script,
+            checked_np(np),
+            backend=backend,
+            timeout=checked_limit(timeout, "timeout"),
+            standstill=checked_limit(standstill, "standstill"),
+            arguments=arguments or [],
+        )
+    except RunFailed as failed:
+        print(f"\nerror: {failed}", file=sys.stderr)
+        raise typer.Exit(failed.result.exit_status) from None
+
+
+@app.command()
+def study(
+    grid: Annotated[Path, typer.Argument(help="The conditions and seeds, in YAML.")],
+    records: Annotated[Path, typer.Option(help="The file with one JSON line a finished run.")],
+    timeout: Annotated[str, typer.Option(help="Seconds for all runs of as many ranks.")] = "600",
+    table: Annotated[bool, typer.Option(help="Show the table at the end.")] = True,
+) -> None:
+    """Train a grid of conditions x seeds; runs that are recorded already are not run again."""
+    from hvdcourse.commands.study import run_study
+
+    raise typer.Exit(run_study(grid, records, timeout, table))
+
+
+@app.command()
+def check(
+    name: Name,
+    step: Annotated[str | None, typer.Argument(help="One step; without it, all.")] = None,
+    folder: Annotated[Path | None, typer.Option(help="Where the script is.")] = None,
+    hint: Annotated[bool, typer.Option("--hint", help="Show hints for what is not met.")] = False,
+    as_json: AsJson = False,
+    junit: Annotated[Path | None, typer.Option(help="Write JUnit XML to this file.")] = None,
+) -> None:
+    """Run an exercise on real ranks and judge what it does. Exit status 0: everything is met."""
+    verdict = check_exercise(name, step_number(step), folder=folder, hint=hint)
+    if as_json:
+        print(json.dumps(verdict.to_dict(), indent=2))
+    else:
+        console().print(verdict)
+    if junit is not None:
+        verdict.write_junit(junit)
+    if verdict.not_remembered:
+        raise NotRemembered(verdict.not_remembered)
+    raise typer.Exit(0 if verdict.passed else 1)
+
+
+@app.command()
+def challenge(
+    folder: Annotated[Path | None, typer.Option(help="Where artists_resnet.py is.")] = None,
+    data: Annotated[str, typer.Option(help="painters, or a folder of images.")] = "painters",
+    name: Annotated[str | None, typer.Option(help="Put the score on the leaderboard.")] = None,
+    leaderboard: Annotated[Path | None, typer.Option(help="Its file; classes share it.")] = None,
+    show: Annotated[bool, typer.Option("--show", help="Only show the leaderboard.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Judge artists_resnet.py in up to 2 minutes. Exit status 0: no part is without points."""
+    from hvdcourse.commands.challenge import judge_and_show, show_leaderboard
+
+    if show:
+        show_leaderboard(console(), leaderboard, as_json)
+        return
+    score = judge_and_show(console(), folder, data, name, leaderboard, as_json)
+    raise typer.Exit(0 if score.passed else 1)
+
+
+@app.command()
+def hint(name: Name, step: Annotated[str, typer.Argument(help="The step's number.")]) -> None:
+    """Give a hint for one step."""
+    exercise_step = find_exercise(name).step(step)
+    print(f"{exercise_step.title}: {exercise_step.hint}")
+
+
+@app.command()
+def solution(name: Name, step: Annotated[str, typer.Argument(help="The step's number.")]) -> None:
+    """Show how the solution does one step."""
+    exercise = find_exercise(name)
+    code = solution_of_step(exercise, exercise.step(step).number)
+    console().print(Syntax(code, "python", background_color="default"))
+
+
+@app.command()
+def reset(name: Name) -> None:
+    """Put an exercise's script back as it came; your own is copied first."""
+    script = name.removesuffix(".py")
+    script = script if script == CHALLENGE else find_exercise(name).name
+    copy = reset_script(script)
+    print(f"source_code/{script}.py is as it came.")
+    if copy is not None:
+        print(f"Your version: {copy}")
+
+
+@app.command()
+def progress(as_json: AsJson = False) -> None:
+    """Show which steps were met at the last check."""
+    rows = all_progress()
+    if as_json:
+        print(json.dumps(rows, indent=2))
+    else:
+        console().print(progress_table(rows))
+
+
+@app.command()
+def doctor(as_json: AsJson = False) -> None:
+    """Examine this machine: what it has, and whether two ranks can talk over Gloo and MPI."""
+    diagnosis = examine()
+    if as_json:
+        print(json.dumps(diagnosis.to_dict(), indent=2))
+    else:
+        diagnosis.print(console())
+    raise typer.Exit(0 if diagnosis.healthy else 1)
+
+
+def main() -> None:
+    """Run the command; a mistake of the user's ends in one clear line, not in a traceback."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            # A terminal that has no Greek letters shows question marks in their places.
+            stream.reconfigure(errors="replace")
+    try:
+        app()
+    except BadInput as error:
+        print(f"error: {error}", file=sys.stderr)
+        sys.exit(2)
+    except BrokenPipeError:
+        os._exit(1)
+    except (OSError, ClusterError, NotRemembered) as error:
+        print(f"error: {error}", file=sys.stderr)
+        sys.exit(1)

@@ -1,0 +1,208 @@
+"""The data sets that others publish: their addresses and checksums, and how their files are read.
+
+Every reader returns train images, train labels, test images and test labels: images as uint8 of
+shape (count, height, width, channels) in 0…255, labels as int64 of shape (count,).
+"""
+
+import gzip
+import pickle
+import tarfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from hvdcourse.data.download import DataUnavailable, PublishedFile, fetch
+
+Arrays = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
+
+_KERAS = "https://storage.googleapis.com/tensorflow/tf-keras-datasets"
+_DIGITS = tuple("0123456789")
+
+
+@dataclass(frozen=True)
+class PublishedSet:
+    """A data set: its files, how to read them, its classes, and whom to cite."""
+
+    files: tuple[PublishedFile, ...]
+    read: Callable[[list[Path]], Arrays]
+    classes: tuple[str, ...]
+    source: str
+
+    def arrays(self) -> Arrays:
+        """Fetch the files that this machine does not have, and read all.
+
+        Raises:
+            DataUnavailable: a file that cannot be had; the message lists those behind it, too.
+        """
+        paths = []
+        for file in self.files:
+            try:
+                paths.append(fetch(file))
+            except DataUnavailable as error:
+                behind = self.files[len(paths) + 1 :]
+                also = "".join(f"\n  also     {other.address}" for other in behind)
+                raise DataUnavailable(f"{error}{also}") from None
+        return self.read(paths)
+
+
+def read_npz(paths: list[Path]) -> Arrays:
+    """Read ``mnist.npz``."""
+    with np.load(paths[0]) as arrays:
+        return (
+            arrays["x_train"][..., np.newaxis],
+            arrays["y_train"].astype(np.int64),
+            arrays["x_test"][..., np.newaxis],
+            arrays["y_test"].astype(np.int64),
+        )
+
+
+def read_idx_files(paths: list[Path]) -> Arrays:
+    """Read train images, train labels, test images and test labels from gzipped IDX files."""
+    train_images, train_labels, test_images, test_labels = map(read_idx, paths)
+    return (
+        train_images[..., np.newaxis],
+        train_labels.astype(np.int64),
+        test_images[..., np.newaxis],
+        test_labels.astype(np.int64),
+    )
+
+
+def read_idx(path: Path) -> np.ndarray:
+    """Return one array of bytes in LeCun's IDX format.
+
+    It is two zero bytes, the type (8 for bytes), the number of dimensions, each dimension as four
+    bytes with the highest first, then the data.
+    """
+    content = gzip.decompress(path.read_bytes())
+    dimensions = content[3]
+    shape = np.frombuffer(content, ">u4", dimensions, offset=4)
+    return np.frombuffer(content, np.uint8, offset=4 + 4 * dimensions).reshape(shape).copy()
+
+
+def read_cifar(paths: list[Path]) -> Arrays:
+    """Read ``cifar-10-python.tar.gz``: five batches to train on and one to test on."""
+    batches = {}
+    # In the archive's own order: jumping back would decompress it again from the start.
+    with tarfile.open(paths[0], "r:gz") as archive:
+        for member in archive:
+            if "_batch" in member.name and (file := archive.extractfile(member)):
+                # Pickles can run code; these are the published ones, by their checksum.
+                batches[Path(member.name).name] = pickle.load(file, encoding="bytes")
+    train = [batches[f"data_batch_{number}"] for number in range(1, 6)]
+    return (*_cifar_part(train), *_cifar_part([batches["test_batch"]]))
+
+
+def _cifar_part(batches: list[dict]) -> tuple[np.ndarray, np.ndarray]:
+    planes = np.concatenate([batch[b"data"] for batch in batches]).reshape(-1, 3, 32, 32)
+    labels = np.concatenate([batch[b"labels"] for batch in batches]).astype(np.int64)
+    return np.ascontiguousarray(planes.transpose(0, 2, 3, 1)), labels
+
+
+def read_svhn(paths: list[Path]) -> Arrays:
+    """Read ``train_32x32.mat`` and ``test_32x32.mat``, where label 10 stands for the digit 0."""
+    return (*_svhn_part(paths[0]), *_svhn_part(paths[1]))
+
+
+def _svhn_part(path: Path) -> tuple[np.ndarray, np.ndarray]:
+    from scipy.io import loadmat
+
+    content = loadmat(path)
+    images = np.ascontiguousarray(content["X"].transpose(3, 0, 1, 2))
+    return images, content["y"][:, 0].astype(np.int64) % 10
+
+
+def _fashion_mnist(name: str, sha256: str) -> PublishedFile:
+    return PublishedFile("fashion_mnist", f"{_KERAS}/{name}-ubyte.gz", sha256)
+
+
+def _svhn(part: str, sha256: str) -> PublishedFile:
+    url = f"http://ufldl.stanford.edu/housenumbers/{part}_32x32.mat"
+    return PublishedFile("svhn", url, sha256)
+
+
+PUBLISHED = {
+    "mnist": PublishedSet(
+        (
+            PublishedFile(
+                "mnist",
+                f"{_KERAS}/mnist.npz",
+                "731c5ac602752760c8e48fbffcf8c3b850d9dc2a2aedcf2cc48468fc17b673d1",
+            ),
+        ),
+        read_npz,
+        _DIGITS,
+        "LeCun, Bottou, Bengio and Haffner, 1998, doi:10.1109/5.726791, CC BY-SA 3.0",
+    ),
+    # Keras publishes these four without a checksum. They are those of the files on the authors'
+    # page, which have the same lengths: 26,421,880, 29,515, 4,422,102 and 5,148 bytes.
+    "fashion_mnist": PublishedSet(
+        (
+            _fashion_mnist(
+                "train-images-idx3",
+                "3aede38d61863908ad78613f6a32ed271626dd12800ba2636569512369268a84",
+            ),
+            _fashion_mnist(
+                "train-labels-idx1",
+                "a04f17134ac03560a47e3764e11b92fc97de4d1bfaf8ba1a3aa29af54cc90845",
+            ),
+            _fashion_mnist(
+                "t10k-images-idx3",
+                "346e55b948d973a97e58d2351dde16a484bd415d4595297633bb08f03db6a073",
+            ),
+            _fashion_mnist(
+                "t10k-labels-idx1",
+                "67da17c76eaffca5446c3361aaab5c3cd6d1c2608764d35dfb1850b086bf8dd5",
+            ),
+        ),
+        read_idx_files,
+        (
+            "T-shirt/top",
+            "Trouser",
+            "Pullover",
+            "Dress",
+            "Coat",
+            "Sandal",
+            "Shirt",
+            "Sneaker",
+            "Bag",
+            "Ankle boot",
+        ),
+        "Xiao, Rasul and Vollgraf, 2017, arXiv:1708.07747, MIT licence",
+    ),
+    "cifar10": PublishedSet(
+        (
+            PublishedFile(
+                "cifar10",
+                "https://www.cs.toronto.edu/~kriz/cifar-10-python.tar.gz",
+                "6d958be074577803d12ecdefd02955f39262c83c16fe9348329d7fe0b5c001ce",
+            ),
+        ),
+        read_cifar,
+        (
+            "airplane",
+            "automobile",
+            "bird",
+            "cat",
+            "deer",
+            "dog",
+            "frog",
+            "horse",
+            "ship",
+            "truck",
+        ),
+        "Krizhevsky, 2009, Learning Multiple Layers of Features from Tiny Images, "
+        "https://www.cs.toronto.edu/~kriz/cifar.html, no licence stated",
+    ),
+    "svhn": PublishedSet(
+        (
+            _svhn("train", "435e94d69a87fde4fd4d7f3dd208dfc32cb6ae8af2240d066de1df7508d083b8"),
+            _svhn("test", "cdce80dfb2a2c4c6160906d0bd7c68ec5a99d7ca4831afa54f09182025b6a75b"),
+        ),
+        read_svhn,
+        _DIGITS,
+        "Netzer et al., 2011, Reading Digits in Natural Images with Unsupervised Feature Learning, "
+        "http://ufldl.stanford.edu/housenumbers/, for non-commercial use only",
+    ),
+}

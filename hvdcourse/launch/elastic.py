@@ -1,0 +1,146 @@
+"""Run an elastic job on this machine, and disturb it: ``run_elastic("elastic.py", kill=…)``."""
+
+import json
+import os
+import shlex
+import shutil
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from hvdcourse.errors import BadInput
+from hvdcourse.launch.command_line import arguments_from
+from hvdcourse.launch.result import RunResult
+from hvdcourse.launch.run import checked_np, find_script, run_quickly
+
+DRIVER = Path(__file__).with_name("elastic_driver.py")
+
+
+def names_of_this_machine() -> list[str]:
+    """Return names under which this machine finds itself, to stand for different hosts.
+
+    When a worker dies, Horovod gives up its whole host: here, each slot has a host of its own. The
+    machine's own name is not among them: where it means 127.0.1.1, as Debian has it, Horovod takes
+    it for another machine.
+    """
+    return ["localhost", "127.0.0.1", "127.1"]
+
+
+def checked_plan(plan: Sequence[dict[str, Any]], hosts: Sequence[str]) -> list[dict[str, Any]]:
+    """Return the plan with ranks as lists. Raises BadInput for what it cannot mean."""
+    found = []
+    for event in plan:
+        actions = set(event) - {"after_epoch"}
+        if "after_epoch" not in event or not actions or not actions <= {"kill", "add"}:
+            raise BadInput(
+                "an event of the plan has after_epoch, and kill (a rank or several) or add "
+                f"(a host); got {event!r}"
+            )
+        event = dict(event)
+        if "kill" in event:
+            ranks = event["kill"]
+            event["kill"] = [ranks] if isinstance(ranks, int) else list(ranks)
+        if event.get("add") in hosts:
+            raise BadInput(f"the host {event['add']!r} is there from the start: add another one")
+        found.append(event)
+    return found
+
+
+def write_discovery(folder: Path, hosts: Sequence[str]) -> tuple[Path, Path]:
+    """Write a host discovery script, and the file of hosts that it prints; return both."""
+    hosts_file, script = folder / "hosts.txt", folder / "discover_hosts.sh"
+    hosts_file.write_text("".join(f"{host}:1\n" for host in hosts))
+    script.write_text(f'#!/bin/sh\ncat "{hosts_file}"\n')
+    script.chmod(0o755)
+    return script, hosts_file
+
+
+def run_elastic(
+    script: str | Path,
+    np: int = 2,
+    *,
+    plan: Sequence[dict[str, Any]] = (),
+    hosts: Sequence[str] | None = None,
+    min_np: int = 1,
+    max_np: int | None = None,
+    elastic_timeout: int = 30,
+    discovery_script: str | Path | None = None,
+    arguments: Sequence[str] = (),
+    timeout: float = 120,
+    standstill: float = 60,
+    folder: str | Path | None = None,
+    quiet: bool = False,
+    must_succeed: bool = True,
+    **options: Any,
+) -> RunResult:
+    """Run a script as an elastic job of ``np`` workers, and return what came of it.
+
+    The result is that of the launcher, as the only rank of a run. What the workers told with
+    ``report_epoch`` is its history and its evidence; there, ``killed`` and ``added`` say what the
+    plan did, and when. See https://horovod.readthedocs.io/en/stable/elastic_include.html
+
+    Args:
+        script: the script's path, or its name in ``source_code/``.
+        np: how many workers there are at the start, each on a host of its own.
+        plan: what happens on the way, in this order: ``{"after_epoch": 3, "kill": 1}`` kills rank
+            1 (or the ranks of a list), ``{"after_epoch": 6, "add": "127.0.0.1"}`` adds a host.
+        hosts: the hosts at the start: names of this machine.
+        min_np: with fewer workers than this the job waits for hosts, and then fails.
+        max_np: more workers than this are not started; as many as there are hosts without it.
+        elastic_timeout: how many seconds it waits for hosts.
+        discovery_script: in place of the one that prints ``hosts``.
+        arguments: the script's command line, as a list of texts.
+        timeout: seconds after which the whole job is ended.
+        standstill: seconds without any computing or printing after which it is ended; more on a
+            slow machine, as for ``hvdcourse.run``.
+        folder: where to look for the script instead.
+        quiet: print nothing while it runs.
+        must_succeed: raise RunFailed unless the job ended well.
+        **options: more of the script's command line: ``epochs=3`` becomes ``--epochs 3``.
+
+    Raises:
+        BadInput: an argument is wrong; nothing was started.
+        RunFailed: the job failed, or a limit was reached. All processes are gone by then.
+    """
+    path = find_script(script, folder)
+    np = checked_np(np)
+    hosts = list(names_of_this_machine()[:np] if hosts is None else hosts)
+    if discovery_script is None and len(hosts) < np:
+        raise BadInput(f"np={np} workers need as many hosts; there are {', '.join(hosts)}")
+    plan = checked_plan(plan, hosts)
+    most = max_np or len(hosts) + sum("add" in event for event in plan)
+    folder_of_hosts = Path(tempfile.mkdtemp(prefix="hvdcourse-hosts-"))
+    try:
+        own_script, hosts_file = write_discovery(folder_of_hosts, hosts)
+        discovery = str(discovery_script or own_script)
+        words = ["-np", str(np), "--min-np", str(min_np), "--max-np", str(most)]
+        # Horovod hands it to a shell.
+        words += [
+            "--host-discovery-script",
+            shlex.quote(discovery),
+            "--elastic-timeout",
+            str(elastic_timeout),
+        ]
+        words += ["--network-interfaces", "lo", "python", os.path.relpath(path)]
+        command = ["horovodrun", *words, *arguments, *arguments_from(options)]
+        if not quiet:
+            print("$", shlex.join(command), flush=True)
+        job = {
+            "np": np,
+            "plan": plan,
+            "discovery_script": discovery,
+            "hosts_file": str(hosts_file),
+            "command": command,
+        }
+        return run_quickly(
+            DRIVER,
+            1,
+            arguments=[json.dumps(job)],
+            timeout=timeout,
+            standstill=standstill,
+            quiet=quiet,
+            must_succeed=must_succeed,
+        )
+    finally:
+        shutil.rmtree(folder_of_hosts, ignore_errors=True)

@@ -1,0 +1,109 @@
+"""Runs Horovod's elastic launcher, and on the way kills workers and adds hosts as planned.
+
+``hvdcourse.launch.elastic`` starts it as the only rank of a run, so that a time limit, Ctrl-C and a
+crash end the launcher and its workers as they end any other run.
+"""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+from hvdcourse.launch.command_line import python_path
+from hvdcourse.machine.cores import usable_cores
+from hvdcourse.machine.environment import end_with_parent
+from hvdcourse.rank.reports import record
+from hvdcourse.rank.run_folder import RunFolder
+
+POLL_SECONDS = 0.05
+DISCOVERY_SECONDS = 10.0
+_HOST_AND_SLOTS = re.compile(r"[^\s:]+(:\d+)?")
+
+
+class Disturber(threading.Thread):
+    """Carries out a plan: each event once, when the job has ended the event's epoch."""
+
+    def __init__(self, plan: list[dict[str, Any]], hosts_file: Path, folder: RunFolder):
+        super().__init__(daemon=True)
+        self.plan, self.hosts_file, self.folder = plan, hosts_file, folder
+
+    def run(self) -> None:
+        """Wait for each event's epoch, and then do what it says."""
+        for event in self.plan:
+            while not self.is_due(event):
+                time.sleep(POLL_SECONDS)
+            if "kill" in event:
+                self.kill(event["kill"])
+            if "add" in event:
+                self.add(event["add"])
+
+    def is_due(self, event: dict[str, Any]) -> bool:
+        """Tell whether the event's epoch was ended, by each rank that is to be killed."""
+        ended = {one["rank"] for one in self.epochs() if one["epoch"] >= event["after_epoch"]}
+        return bool(ended) and ended.issuperset(event.get("kill", ()))
+
+    def epochs(self) -> list[dict[str, Any]]:
+        """Return what the workers have reported of their epochs so far."""
+        lines = self.folder.read_lines(0, "evidence")
+        return [line["value"] for line in lines if line.get("report") == "epoch"]
+
+    def kill(self, ranks: list[int]) -> None:
+        """Kill the workers that have these ranks, as a lost machine would: without a warning."""
+        pids = {one["rank"]: one["pid"] for one in self.epochs()}
+        moment = time.time()
+        for rank in ranks:
+            os.kill(pids[rank], signal.SIGKILL)
+        record("killed", {"ranks": ranks, "pids": [pids[rank] for rank in ranks], "time": moment})
+
+    def add(self, host: str) -> None:
+        """Let the discovery script name one host more, with one slot."""
+        with self.hosts_file.open("a") as file:
+            file.write(f"{host}:1\n")
+        record("added", {"host": host, "time": time.time()})
+
+
+def check_discovery(script: str) -> None:
+    """End with a clear message where the discovery script does not print hosts and slots."""
+    try:
+        done = subprocess.run([script], capture_output=True, text=True, timeout=DISCOVERY_SECONDS)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        sys.exit(f"the discovery script {script} cannot be used: {error}")
+    if done.returncode != 0:
+        sys.exit(
+            f"the discovery script {script} ended with exit status {done.returncode}: "
+            f"{done.stderr.strip() or 'it printed no error'}"
+        )
+    for line in done.stdout.splitlines():
+        if not _HOST_AND_SLOTS.fullmatch(line):
+            sys.exit(
+                f"the discovery script {script} printed {line!r}; it must print one HOST:SLOTS a "
+                "line, such as localhost:2"
+            )
+
+
+def main() -> None:
+    """Start the job that the command line describes in JSON, and end as it ends."""
+    job = json.loads(sys.argv[1])
+    folder = RunFolder.of_this_process()
+    if folder is None:
+        sys.exit("This process is started by run_elastic; by hand, type the horovodrun line.")
+    # What this process knows of its own place is not the workers' place.
+    for name in [name for name in os.environ if name.startswith("HOROVOD_")]:
+        del os.environ[name]
+    # All hosts are this machine: each worker gets its share of the cores.
+    threads = str(max(1, usable_cores() // job["np"]))
+    os.environ |= {"TF_NUM_INTRAOP_THREADS": threads, "TF_NUM_INTEROP_THREADS": threads}
+    check_discovery(job["discovery_script"])
+    Disturber(job["plan"], Path(job["hosts_file"]), folder).start()
+    os.environ["PYTHONPATH"] = python_path(os.environ)
+    sys.exit(subprocess.run(job["command"], preexec_fn=end_with_parent).returncode)
+
+
+if __name__ == "__main__":
+    main()

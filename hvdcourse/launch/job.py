@@ -1,0 +1,88 @@
+"""What a run is asked to do, and what its supervisor tells while it does it."""
+
+import os
+from dataclasses import dataclass, field
+from typing import Any
+
+from hvdcourse.machine.environment import NOT_FOR_RANKS
+
+
+@dataclass(frozen=True)
+class Job:
+    """One run of a script on ``np`` ranks of this machine.
+
+    ``command`` is the line that starts the ranks, as a list of words. Where it is empty, the
+    supervisor starts them itself: the quick start of checks and studies. ``folder`` is the run
+    folder; ``environment`` is added to the caller's. Both limits are in seconds.
+    """
+
+    np: int
+    script: str
+    arguments: list[str]
+    backend: str
+    environment: dict[str, str]
+    timeout: float
+    standstill: float
+    folder: str
+    command: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Caller:
+    """Where, with which variables and on which cores the caller runs; the run does so, too.
+
+    ``environment`` leaves out what was chosen for the caller's process alone.
+    """
+
+    folder: str
+    environment: dict[str, str]
+    cores: list[int]
+
+    @classmethod
+    def this_process(cls) -> "Caller":
+        """Return what holds for this process."""
+        environment = {
+            name: value for name, value in os.environ.items() if NOT_FOR_RANKS.get(name) != value
+        }
+        return cls(os.getcwd(), environment, sorted(os.sched_getaffinity(0)))
+
+
+@dataclass(frozen=True)
+class OutputLine:
+    """A line that a rank printed; ``rank`` None is the launcher, such as horovodrun."""
+
+    rank: int | None
+    stream: str
+    text: str
+
+
+@dataclass(frozen=True)
+class MetricsRow:
+    """One row of the metrics that rank 0 reports."""
+
+    values: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class ProcessEnd:
+    """The end of a rank, or of the launcher (None), at a time in seconds since the epoch.
+
+    ``by_supervisor`` says that it had to be ended.
+    """
+
+    rank: int | None
+    status: int
+    time: float
+    by_supervisor: bool
+
+
+@dataclass(frozen=True)
+class RunEnd:
+    """The last event: why the run is over, and for how many seconds it had stood still."""
+
+    reason: str
+    stood_still: float = 0.0
+    log: str = ""
+
+
+Event = OutputLine | MetricsRow | ProcessEnd | RunEnd

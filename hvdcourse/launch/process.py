@@ -1,0 +1,85 @@
+"""Starts a module of the package as a process of its own: anew, or forked where that is quicker.
+
+Importing TensorFlow and Horovod keeps a core busy for 3 to 5 seconds, longer than most checks
+compute. The fork server of the standard library imports them once for a process that starts
+several runs, and ends with it:
+https://docs.python.org/3/library/multiprocessing.html#contexts-and-start-methods
+"""
+
+import importlib
+import multiprocessing
+import os
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from multiprocessing.process import BaseProcess
+from types import ModuleType
+from typing import Any
+
+from hvdcourse.machine.gpus import visible_gpus
+
+PRELOADED = "hvdcourse.launch.preload"
+# A process, or a library, reads variables with these beginnings when it starts, and not later.
+_READ_AT_START = (
+    *("PYTHON", "LD_", "MALLOC_", "TF_", "XLA_", "OMP_", "KMP_", "OPENBLAS_", "MKL_", "CUDA_"),
+    *("NCCL_", "GRPC_", "OPAL_", "COVERAGE_"),
+)
+_LOCK = threading.Lock()
+# The variables of this kind that the fork server has started with.
+_OF_SERVER: dict[str, str] = {}
+
+
+def read_at_start(environment: dict[str, str]) -> dict[str, str]:
+    """Return the variables that must stand before a process starts."""
+    return {name: value for name, value in environment.items() if name.startswith(_READ_AT_START)}
+
+
+def can_fork(backend: str, environment: dict[str, str]) -> bool:
+    """Tell whether forked ranks of a run are the same as newly started ones."""
+    if environment.get("HVDCOURSE_FORK", "1") == "0" or backend != "gloo" or visible_gpus():
+        return False
+    return read_at_start(environment) == (_OF_SERVER or read_at_start(dict(os.environ)))
+
+
+def start_process(module: str, arguments: tuple[Any, ...], *, forked: bool) -> BaseProcess:
+    """Have ``main(*arguments)`` of a module run in a process of its own, and return that process.
+
+    Args:
+        module: its name; this process need not import it.
+        arguments: what can be pickled, open connections included.
+        forked: from the fork server, which is started if need be. Where it cannot be had, the
+            process is started anew.
+    """
+    with _LOCK, _without_main_module():
+        if forked:
+            with suppress(OSError):
+                multiprocessing.set_forkserver_preload([PRELOADED])
+                _OF_SERVER.update(read_at_start(dict(os.environ)))
+                return _started(
+                    multiprocessing.get_context("forkserver").Process, module, arguments
+                )
+        return _started(multiprocessing.get_context("spawn").Process, module, arguments)
+
+
+def _started(
+    kind: Callable[..., BaseProcess], module: str, arguments: tuple[Any, ...]
+) -> BaseProcess:
+    process = kind(target=_run_main, args=(module, arguments), daemon=True)
+    process.start()
+    return process
+
+
+def _run_main(module: str, arguments: tuple[Any, ...]) -> None:
+    importlib.import_module(module).main(*arguments)
+
+
+@contextmanager
+def _without_main_module() -> Iterator[None]:
+    # A new process would otherwise run the caller's script, to have what it defines.
+    main = sys.modules["__main__"]
+    sys.modules["__main__"] = ModuleType("__main__")
+    try:
+        yield
+    finally:
+        sys.modules["__main__"] = main

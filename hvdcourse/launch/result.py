@@ -1,0 +1,215 @@
+"""What came of a run: the end of every rank, its output, and which failure came first."""
+
+import math
+import re
+import shlex
+import signal
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from hvdcourse.launch.job import Event, Job, OutputLine, ProcessEnd, RunEnd
+from hvdcourse.launch.stacks import Position, position_from_stack_file, position_from_traceback
+from hvdcourse.rank.run_folder import RunFolder
+
+# A rank that fails with one of these was told of another rank's failure.
+_CONSEQUENCES = ("HorovodInternalError", "has been shut down", "Connection closed by peer")
+_KILLED_UNDER_MPIRUN = re.compile(
+    r"process rank (\d+) with PID \d+ on node .* exited on signal (\d+)"
+)
+_ENDED_UNDER_HOROVODRUN = re.compile(r"Process name: (\d+)\nExit code: (-?\d+)")
+_STATUS_OF_REASON = {"time limit": 124, "standstill": 124, "interrupted": 130}
+
+
+@dataclass
+class RankResult:
+    """The end of one rank. ``status`` is None for a rank that the launcher had to end."""
+
+    rank: int
+    status: int | None = None
+    error: dict[str, str] | None = None
+    ended_at: float = math.inf
+    position: Position | None = None
+    output: list[str] = field(default_factory=list)
+    errors: list[str] = field(default_factory=list)
+    evidence: list[dict[str, Any]] = field(default_factory=list)
+    metrics: list[dict[str, Any]] = field(default_factory=list)
+
+    @property
+    def failed(self) -> bool:
+        """Whether the rank ended by itself, and badly."""
+        return self.status not in (0, None)
+
+    @property
+    def is_consequence(self) -> bool:
+        """Whether the rank failed only because another one had failed."""
+        text = f"{self.error['type']} {self.error['message']}" if self.error else ""
+        return any(sign in text for sign in _CONSEQUENCES)
+
+    def describe_end(self) -> str:
+        """Return in words how the rank ended."""
+        if self.error:
+            return f"{self.error['type']}: {self.error['message']}"
+        if self.status is None:
+            return "did not end by itself"
+        if self.status < 0:
+            return f"was killed by {signal.Signals(-self.status).name}"
+        return f"ended with exit status {self.status}"
+
+
+@dataclass
+class RunResult:
+    """What came of a run of ``np`` ranks.
+
+    ``reason`` is ``"ended"`` where every rank ended by itself, else ``"failed"``,
+    ``"time limit"``, ``"standstill"``, ``"interrupted"``, ``"the launcher was killed"`` or, with
+    its traceback in ``launcher_log``, ``"the launcher failed"``. ``stood_still`` is for how many
+    seconds no rank had computed or printed anything in the end.
+    """
+
+    command: str
+    np: int
+    backend: str
+    reason: str
+    timeout: float
+    stood_still: float
+    ranks: list[RankResult]
+    launcher_output: list[str]
+    launcher_log: str = ""
+
+    @property
+    def ok(self) -> bool:
+        """Whether every rank ended by itself with exit status 0."""
+        return self.reason == "ended" and all(rank.status == 0 for rank in self.ranks)
+
+    @property
+    def history(self) -> dict[str, list[Any]]:
+        """Rank 0's metrics by name, one entry an epoch."""
+        rows = [row for row in self.ranks[0].metrics if row.get("done")]
+        names = dict.fromkeys(name for row in rows for name in row if name != "done")
+        return {name: [row.get(name) for row in rows] for name in names}
+
+    @property
+    def output(self) -> list[list[str]]:
+        """What each rank printed to stdout, line by line."""
+        return [rank.output for rank in self.ranks]
+
+    @property
+    def exit_status(self) -> int:
+        """The status that a shell would see: 0, the first failure's, 124 at a limit, or 130."""
+        if self.ok:
+            return 0
+        if self.reason in _STATUS_OF_REASON:
+            return _STATUS_OF_REASON[self.reason]
+        first = self.first_failed
+        if first is None or first.status is None:
+            return 1
+        return first.status if first.status > 0 else 128 - first.status
+
+    @property
+    def first_failed(self) -> RankResult | None:
+        """The rank whose failure came before, and caused, the others'."""
+        failed = [rank for rank in self.ranks if rank.failed]
+        return min(failed, key=lambda rank: (rank.is_consequence, rank.ended_at), default=None)
+
+    def explain(self) -> str:
+        """Return in words what went wrong: the first failure, then where the others stood."""
+        parts = []
+        first = self.first_failed
+        if self.reason == "time limit":
+            parts.append(f"The run reached its time limit of {self.timeout:g} s and was ended.")
+        elif self.reason == "standstill":
+            parts.append(
+                f"The run was ended: no rank computed or printed anything "
+                f"for {self.stood_still:.0f} s."
+            )
+        elif first is None:
+            parts.append(f"The run did not end well: {self.reason}.")
+        if first is not None and first.is_consequence:
+            parts.append(
+                "No rank failed by itself: the ranks did not all come to the same collective, "
+                "and Horovod ended the run."
+            )
+        elif first is not None:
+            parts.append(f"Rank {first.rank} failed first: {first.describe_end()}")
+            if first.error:
+                parts.append(first.error["traceback"].rstrip())
+            elif first.errors:
+                parts.append("The last that it printed to stderr:")
+                parts += first.errors[-10:]
+        parts += [f"Rank {rank.rank} was {rank.position}" for rank in self.ranks if rank.position]
+        if first is None and self.reason == "failed":
+            parts += self.launcher_output[-10:]
+        parts += [self.launcher_log] if self.launcher_log else []
+        return "\n".join(parts)
+
+
+class RunFailed(RuntimeError):
+    """A run did not end well; ``result`` holds all that is known about it."""
+
+    def __init__(self, result: RunResult):
+        super().__init__(result.explain())
+        self.result = result
+
+    def _render_traceback_(self) -> list[str]:
+        """Let a notebook show the rank's traceback alone, without the launcher's own frames."""
+        return ["RunFailed", *str(self).split("\n")]
+
+
+def collect_result(job: Job, events: list[Event], folder: RunFolder) -> RunResult:
+    """Put together what the supervisor said and what the ranks left in their folder."""
+    last = events[-1]
+    assert isinstance(last, RunEnd)
+    ranks = [collect_rank(rank, job, folder) for rank in range(job.np)]
+    launcher_output = []
+    for event in events:
+        if isinstance(event, ProcessEnd) and event.rank is not None and not event.by_supervisor:
+            ended = ranks[event.rank]
+            ended.status, ended.ended_at = event.status, min(ended.ended_at, event.time)
+        elif isinstance(event, OutputLine) and event.rank is None:
+            launcher_output.append(event.text)
+        elif isinstance(event, OutputLine) and event.rank is not None:
+            rank = ranks[event.rank]
+            (rank.output if event.stream == "stdout" else rank.errors).append(event.text)
+    if last.reason == "failed":
+        for number, status in ends_told_by_launcher("\n".join(launcher_output)):
+            if ranks[number].status is None:
+                ranks[number].status = status
+    return RunResult(
+        command=shlex.join(job.command),
+        np=job.np,
+        backend=job.backend,
+        reason=last.reason,
+        timeout=job.timeout,
+        stood_still=last.stood_still,
+        ranks=ranks,
+        launcher_output=launcher_output,
+        launcher_log=last.log,
+    )
+
+
+def ends_told_by_launcher(text: str) -> Iterator[tuple[int, int]]:
+    """Yield rank and exit status, negative for a signal, of the ranks whose end it names."""
+    for rank, number in _KILLED_UNDER_MPIRUN.findall(text):
+        yield int(rank), -int(number)
+    for rank, status in _ENDED_UNDER_HOROVODRUN.findall(text):
+        # A shell stands between: it tells a signal as 128 and its number.
+        yield int(rank), int(status) if int(status) < 128 else 128 - int(status)
+
+
+def collect_rank(number: int, job: Job, folder: RunFolder) -> RankResult:
+    """Read what one rank left in the run's folder."""
+    ended = folder.read_state(number, "ended") or {}
+    rank = RankResult(
+        rank=number,
+        status=ended.get("status"),
+        error=ended.get("error"),
+        ended_at=ended.get("time", math.inf),
+        evidence=folder.read_lines(number, "evidence"),
+        metrics=folder.read_lines(number, "metrics"),
+    )
+    if rank.error and rank.is_consequence:
+        rank.position = position_from_traceback(rank.error["traceback"], job.script)
+    elif not ended:
+        rank.position = position_from_stack_file(folder.stack_file(number), job.script)
+    return rank

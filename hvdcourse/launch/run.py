@@ -1,0 +1,237 @@
+"""Run a script on N ranks: ``run("fashion_mnist.py", np=2, epochs=3)``."""
+
+import multiprocessing
+import os
+import shlex
+import shutil
+import tempfile
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from hvdcourse.errors import BadInput, checked_limit
+from hvdcourse.launch.command_line import BACKENDS, arguments_from, horovodrun_command
+from hvdcourse.launch.display import RunDisplay
+from hvdcourse.launch.job import Caller, Event, Job, RunEnd
+from hvdcourse.launch.process import can_fork, start_process
+from hvdcourse.launch.result import RunFailed, RunResult, collect_result
+from hvdcourse.machine.processes import end_all, processes_of_session
+from hvdcourse.rank.run_folder import RunFolder
+
+SUPERVISOR = "hvdcourse.launch.supervisor"
+SCRIPT_FOLDERS = (".", "source_code", "../source_code")
+STANDSTILL_SECONDS = 60.0
+# How long the supervisor has to clean up after it was told to stop.
+STOP_SECONDS = 8.0
+# A supervisor that is so late after the time limit is stuck itself.
+LATE_SECONDS = 30.0
+Arguments = Sequence[str] | Mapping[str, Any]
+
+
+def largest_np() -> int:
+    """Return the largest number of ranks that this machine is asked to hold."""
+    return max(16, 4 * (os.cpu_count() or 1))
+
+
+def checked_np(np: Any) -> int:
+    """Return ``np`` as a number of ranks.
+
+    Raises:
+        BadInput: not a whole number, below 1, or more than this machine can hold.
+    """
+    try:
+        number = int(str(np))
+    except ValueError:
+        raise BadInput(f"np must be a whole number of ranks, such as 2; got {np!r}") from None
+    if number < 1:
+        raise BadInput(f"np must be at least 1; got {number}")
+    if number > largest_np():
+        raise BadInput(
+            f"np={number} is too many for this machine: {os.cpu_count()} cores hold at most "
+            f"{largest_np()} ranks; choose a smaller np, or use a cluster"
+        )
+    return number
+
+
+def find_script(script: str | Path, folder: str | Path | None = None) -> Path:
+    """Return the absolute path of a script, after a look at whether it is valid Python.
+
+    A bare name is looked for in ``folder``, or else in the current folder and ``source_code/``.
+
+    Raises:
+        BadInput: no such file, or a syntax error, with its line.
+    """
+    folders = [Path(folder)] if folder is not None else [Path(name) for name in SCRIPT_FOLDERS]
+    candidates = [(place / script).resolve() for place in folders]
+    path = next((candidate for candidate in candidates if candidate.is_file()), None)
+    if path is None:
+        looked = ", ".join(str(candidate) for candidate in candidates)
+        raise BadInput(f"no script {str(script)!r}: looked for {looked}")
+    try:
+        compile(path.read_bytes(), str(path), "exec")
+    except (OSError, SyntaxError, ValueError) as error:
+        if isinstance(error, SyntaxError) and error.lineno:
+            text = (error.text or "").strip()
+            raise BadInput(f"{path}, line {error.lineno}: {error.msg}: {text}") from None
+        raise BadInput(f"{path} cannot be read as a Python script: {error}") from None
+    return path
+
+
+def run(
+    script: str | Path,
+    np: int = 2,
+    *,
+    backend: str = "gloo",
+    timeout: float = 600,
+    standstill: float = STANDSTILL_SECONDS,
+    folder: str | Path | None = None,
+    arguments: Arguments = (),
+    environment: Mapping[str, str] | None = None,
+    quiet: bool = False,
+    must_succeed: bool = True,
+    **options: Any,
+) -> RunResult:
+    """Run a Python script on ``np`` ranks of this machine and return what came of it.
+
+    It prints the ``horovodrun`` line that it runs; anyone can type the same in a terminal. The
+    ranks' temporary files are gone after it.
+
+    Args:
+        script: the script's path, or its name in ``source_code/``.
+        np: how many ranks to start; more than there are cores is allowed.
+        backend: ``"gloo"`` or ``"mpi"``, what Horovod communicates through.
+        timeout: seconds after which the whole run is ended.
+        standstill: seconds without any computing or printing after which it is ended; four times
+            as many while no core of the machine is free, and as long, up to 65 seconds, as the
+            ranks had worked before.
+        folder: where to look for the script instead.
+        arguments: the script's command line, as a list of texts, or by name: ``{"folder": "mine"}``
+            becomes ``--folder mine``, also where ``run`` has an argument of that name.
+        environment: environment variables to add for all ranks.
+        quiet: print nothing while it runs.
+        must_succeed: raise RunFailed unless every rank ended well.
+        **options: more of the script's command line: ``epochs=3`` becomes ``--epochs 3``.
+
+    Raises:
+        BadInput: an argument is wrong; nothing was started.
+        RunFailed: a rank failed, or a limit was reached. All processes are gone by then.
+        KeyboardInterrupt: the run was interrupted. All processes are gone by then.
+    """
+    job = checked_job(
+        script, np, backend, timeout, standstill, folder, arguments, environment, options
+    )
+    command = horovodrun_command(job.np, job.backend, job.script, job.arguments)
+    return run_job(replace(job, command=command), quiet, must_succeed)
+
+
+def run_quickly(
+    script: str | Path,
+    np: int = 2,
+    *,
+    backend: str = "gloo",
+    timeout: float = 600,
+    standstill: float = STANDSTILL_SECONDS,
+    folder: str | Path | None = None,
+    arguments: Arguments = (),
+    environment: Mapping[str, str] | None = None,
+    quiet: bool = True,
+    must_succeed: bool = True,
+    **options: Any,
+) -> RunResult:
+    """Do what ``run`` does without calling ``horovodrun``: the quick start of checks and studies.
+
+    From the second run of a process on, ranks over Gloo are forked from one that has imported
+    TensorFlow. It prints no command; everything else is as for ``run``.
+    """
+    job = checked_job(
+        script, np, backend, timeout, standstill, folder, arguments, environment, options
+    )
+    return run_job(job, quiet, must_succeed)
+
+
+def checked_job(
+    script: str | Path,
+    np: Any,
+    backend: str,
+    timeout: Any,
+    standstill: Any,
+    folder: str | Path | None,
+    arguments: Arguments,
+    environment: Mapping[str, str] | None,
+    options: Mapping[str, Any],
+) -> Job:
+    """Return the job, as yet without a run folder. Raises BadInput for what cannot be run."""
+    if backend not in BACKENDS:
+        raise BadInput(f"backend must be one of {', '.join(BACKENDS)}; got {backend!r}")
+    words = arguments_from(arguments) if isinstance(arguments, Mapping) else list(arguments)
+    return Job(
+        np=checked_np(np),
+        script=str(find_script(script, folder)),
+        arguments=[*words, *arguments_from(options)],
+        backend=backend,
+        environment=dict(environment or {}),
+        timeout=checked_limit(timeout, "timeout"),
+        standstill=checked_limit(standstill, "standstill"),
+        folder="",
+    )
+
+
+def run_job(job: Job, quiet: bool, must_succeed: bool) -> RunResult:
+    """Run a job in a folder that is gone afterwards, and return what came of it."""
+    folder = tempfile.mkdtemp(prefix="hvdcourse-")
+    job = replace(job, folder=folder)
+    try:
+        with RunDisplay(shlex.join(job.command), quiet=quiet) as display:
+            events = follow(job, display)
+        result = collect_result(job, events, RunFolder(folder))
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+    if must_succeed and not result.ok:
+        raise RunFailed(result)
+    return result
+
+
+def follow(job: Job, display: RunDisplay) -> list[Event]:
+    """Run the job under a supervisor, show its events as they come, and return them all.
+
+    However this ends, nothing of the run is left when it returns.
+    """
+    events: list[Event] = []
+    ours, theirs = multiprocessing.Pipe()
+    forked = not job.command and can_fork(job.backend, {**os.environ, **job.environment})
+    with ours:
+        with theirs:
+            arguments = (job, Caller.this_process(), theirs)
+            process = start_process(SUPERVISOR, arguments, forked=forked)
+        seconds = min(job.timeout + LATE_SECONDS, threading.TIMEOUT_MAX)
+        guard = threading.Timer(seconds, process.kill)
+        guard.daemon = True
+        guard.start()
+        try:
+            while not events or not isinstance(events[-1], RunEnd):
+                events.append(ours.recv())
+                display.show(events[-1])
+        except (EOFError, ConnectionError):
+            pass
+        finally:
+            guard.cancel()
+            ours.close()
+            process.join(STOP_SECONDS)
+            if process.is_alive():
+                process.kill()
+                process.join()
+    if not events or not isinstance(events[-1], RunEnd):
+        # A supervisor that was killed cannot end what horovodrun has started through a shell.
+        end_all(lambda: processes_of_session(process.pid), grace=2.0)
+        events.append(end_without_word(job))
+    return events
+
+
+def end_without_word(job: Job) -> RunEnd:
+    """Return the end of a run whose supervisor has not told it."""
+    log = Path(job.folder) / "supervisor.log"
+    text = log.read_text(errors="replace").strip() if log.exists() else ""
+    reason = "the launcher failed" if "Traceback" in text else "the launcher was killed"
+    return RunEnd(reason, log=text)

@@ -1,0 +1,38 @@
+"""Python imports this when it starts where ``launch`` has put this folder on PYTHONPATH.
+
+It turns ``python SCRIPT`` in a rank into ``python -m hvdcourse.rank.main SCRIPT``, which runs the
+script and records how it goes, and keeps horovodrun's rendezvous server to this machine. So the
+line that starts the ranks is the one that anybody types, and the environment decides what is
+recorded. See https://docs.python.org/3/library/site.html#module-sitecustomize
+"""
+
+import os
+import sys
+
+_FOLDER = os.path.dirname(os.path.abspath(__file__))
+_RANK = ("HOROVOD_RANK", "OMPI_COMM_WORLD_RANK")
+
+
+def _leave_python_path() -> None:
+    folders = os.environ.get("PYTHONPATH", "").split(os.pathsep)
+    os.environ["PYTHONPATH"] = os.pathsep.join(one for one in folders if one and one != _FOLDER)
+    if not os.environ["PYTHONPATH"]:
+        del os.environ["PYTHONPATH"]
+
+
+def _start() -> None:
+    words = sys.orig_argv[1:]
+    if "HVDCOURSE_RUN_FOLDER" not in os.environ or not words:
+        return
+    if any(name in os.environ for name in _RANK):
+        _leave_python_path()
+        # The workers of an elastic job come and go: they report for themselves.
+        if not words[0].startswith("-") and "HOROVOD_ELASTIC" not in os.environ:
+            os.execv(sys.executable, [sys.executable, "-m", "hvdcourse.rank.main", *words])
+    elif os.path.basename(words[0]) == "horovodrun":
+        from hvdcourse.launch.rendezvous import keep_local
+
+        keep_local()
+
+
+_start()

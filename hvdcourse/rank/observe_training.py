@@ -1,0 +1,237 @@
+"""Records what training does on a rank: samples, gradients, learning rates, weights.
+
+Every note is taken where TensorFlow itself passes by, so that it does not matter how a script
+spells its training: ``fit`` or a loop, in a graph or eagerly. Arrays are kept as fingerprints.
+"""
+
+import functools
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from hvdcourse.rank.fingerprints import fingerprints, identities
+from hvdcourse.rank.pretended_gpus import PretendedGPUs
+from hvdcourse.rank.run_folder import RunFolder
+from hvdcourse.rank.variables import COPY_VARIABLE
+
+# Training images whose outputs are compared: MANY at once, and the first FEW of them by themselves.
+MANY, FEW = 256, 8
+
+
+class TrainingObserver:
+    """Takes notes of one rank's training from the moment ``start`` is called.
+
+    The notes, in the order in which things happen, each under its name:
+
+    - ``place``: once, before the first update: Horovod's rank, size and local rank (None where
+      Horovod was not initialised), the GPUs that the process sees, the gradient's bytes.
+    - ``trained`` and ``evaluated``: the identities of a batch's samples.
+    - ``gradient``: what a tape has computed from the rank's own samples.
+    - ``signs``: once, of the gradient that the optimizer was given first: Adam's first direction.
+    - ``update``: the gradient that the optimizer was given, the weights before, and the rate.
+    - ``end``: the weights at the end, and for each test image of ``digits`` 1 where they are right,
+      and the loss if the outputs are logits.
+    - ``normalised``: at the end of a model with weights that no gradient changes, such as moving
+      averages: see ``outputs_by_mode``.
+    """
+
+    def __init__(self, folder: RunFolder, rank: int):
+        self.folder, self.rank = folder, rank
+        self.model: tf.keras.Model | None = None
+        self.depth = 0
+        self.placed = False
+        self.gpus = PretendedGPUs()
+
+    def note(self, name: str, value: Any) -> None:
+        """Add a note to the rank's evidence."""
+        self.folder.append(self.rank, "evidence", {"note": name, "value": value})
+
+    def start(self) -> None:
+        """Begin to take notes."""
+        if not tf.config.list_physical_devices("GPU"):
+            self.gpus.pretend()
+        tf.GradientTape.gradient = self.observed_tape(tf.GradientTape.gradient)
+        tf.keras.Model.__call__ = self.observed_model(tf.keras.Model.__call__)
+        copy_at = os.environ.get(COPY_VARIABLE)
+        if copy_at is not None:
+            callbacks = tf.keras.callbacks.CallbackList
+            callbacks.on_epoch_begin = self.observed_epoch(callbacks.on_epoch_begin, copy_at)
+        for optimizer in (tf.keras.optimizers.Optimizer, tf.keras.optimizers.legacy.Optimizer):
+            optimizer.apply_gradients = self.observed_update(optimizer.apply_gradients)
+
+    def observed_tape(self, gradient: Callable[..., Any]) -> Callable[..., Any]:
+        """Return ``tf.GradientTape.gradient`` with a note of the gradients of variables."""
+
+        @functools.wraps(gradient)
+        def call(tape: Any, target: Any, sources: Any, *arguments: Any, **options: Any) -> Any:
+            result = gradient(tape, target, sources, *arguments, **options)
+            parts = [part for part in tf.nest.flatten(result) if part is not None]
+            of_variables = all(isinstance(of, tf.Variable) for of in tf.nest.flatten(sources))
+            if parts and of_variables:
+                self.when_run(self.note_gradient, [dense(part) for part in parts])
+            return result
+
+        return call
+
+    def observed_model(self, model_call: Callable[..., Any]) -> Callable[..., Any]:
+        """Return ``tf.keras.Model.__call__`` with notes of what comes in and what comes out."""
+
+        @functools.wraps(model_call)
+        def call(model: tf.keras.Model, inputs: Any, *arguments: Any, **options: Any) -> Any:
+            # Not a model within a model, nor where Keras only builds one, from symbolic inputs.
+            observed = self.depth == 0 and isinstance(inputs, tf.Tensor | np.ndarray)
+            training = bool(options.get("training"))
+            self.depth += 1
+            try:
+                if observed:
+                    self.model = model
+                if observed and training:
+                    self.observe_trained(inputs)
+                outputs = model_call(model, inputs, *arguments, **options)
+                if observed and not training:
+                    self.observe_evaluated(inputs, outputs)
+                return outputs
+            finally:
+                self.depth -= 1
+
+        return call
+
+    def observe_trained(self, inputs: Any) -> None:
+        """Have a note taken of the samples that a model trains on."""
+        self.when_run(functools.partial(self.note_samples, "trained"), [inputs])
+
+    def observe_evaluated(self, inputs: Any, outputs: Any) -> None:
+        """Have a note taken of the samples that a model evaluates."""
+        self.when_run(functools.partial(self.note_samples, "evaluated"), [inputs])
+
+    def observed_update(self, apply_gradients: Callable[..., Any]) -> Callable[..., Any]:
+        """Return an optimizer's ``apply_gradients`` with a note of what it is given."""
+
+        @functools.wraps(apply_gradients)
+        def call(optimizer: Any, grads_and_vars: Any, *arguments: Any, **options: Any) -> Any:
+            pairs = [(dense(part), variable) for part, variable in with_gradient(grads_and_vars)]
+            gradients = [gradient for gradient, _ in pairs]
+            values = [variable.value() for _, variable in pairs]
+            self.when_run(self.note_update, [learning_rate(optimizer), *gradients, *values])
+            return apply_gradients(optimizer, pairs, *arguments, **options)
+
+        return call
+
+    def observed_epoch(
+        self, on_epoch_begin: Callable[..., Any], copy_at: str
+    ) -> Callable[..., Any]:
+        """Return Keras' start of an epoch, with a copy of the files as a kill would leave them."""
+        epoch_to_copy, source, target = copy_at.split(":")
+        own_files, copy = Path(source) / str(self.rank), Path(target) / str(self.rank)
+
+        @functools.wraps(on_epoch_begin)
+        def call(callbacks: Any, epoch: int, *arguments: Any, **options: Any) -> Any:
+            if epoch == int(epoch_to_copy) and own_files.exists():
+                shutil.copytree(own_files, copy)
+            return on_epoch_begin(callbacks, epoch, *arguments, **options)
+
+        return call
+
+    def when_run(self, take_note: Callable[..., None], tensors: list[Any]) -> None:
+        """Call ``take_note`` with the tensors' values each time that this place is come by."""
+        tf.numpy_function(take_note, tensors, [])
+
+    def note_gradient(self, *gradient: np.ndarray) -> None:
+        """Take a note of the gradient of this rank's own samples."""
+        self.note("gradient", fingerprints(gradient))
+
+    def note_samples(self, name: str, samples: np.ndarray) -> None:
+        """Take a note of which samples a batch has."""
+        self.note(name, identities(samples))
+
+    def note_update(self, rate: np.ndarray, *arrays: np.ndarray) -> None:
+        """Take a note of an optimizer's update: gradients first, then the weights before it."""
+        half = len(arrays) // 2
+        if not self.placed:
+            self.placed = True
+            size = sum(array.nbytes for array in arrays[:half])
+            self.note("place", {**horovod_place(), "gpus": self.gpus.visible(), "bytes": size})
+            self.note("signs", fingerprints([np.sign(array) for array in arrays[:half]]))
+        gradient, weights = fingerprints(arrays[:half]), fingerprints(arrays[half:])
+        self.note("update", {"rate": rate, "gradient": gradient, "weights": weights})
+
+    def finish(self) -> None:
+        """Take the last note: the weights at the end and how good they are."""
+        if self.model is None:
+            return
+        from hvdcourse.data.sets import load
+
+        weights = fingerprints_of_weights(self.model)
+        data, self.depth = load("digits"), 1
+        outputs = np.asarray(self.model(data.test_images, training=False))
+        correct = (outputs.argmax(axis=-1) == data.test_labels).astype(int)
+        losses = tf.keras.losses.sparse_categorical_crossentropy(data.test_labels, outputs, True)
+        self.note("end", {"weights": weights, "correct": correct, "losses": losses})
+        if self.model.non_trainable_variables:
+            images, labels = data.train_images[:MANY], data.train_labels[:MANY]
+            self.note("normalised", outputs_by_mode(self.model, images, labels))
+
+
+def outputs_by_mode(
+    model: tf.keras.Model, images: np.ndarray, labels: np.ndarray
+) -> dict[str, float]:
+    """Return how far a model's outputs for these images depend on their batch and on the mode.
+
+    - ``batch_in_training``, ``batch_in_evaluation``: how far the outputs for the first FEW images
+      are from those of the same images among all, in either mode;
+    - ``modes``: how far the outputs for all of them in evaluation are from those in training;
+    - ``right_in_training``, ``right_in_evaluation``: the share of the images that it classifies
+      correctly in either mode.
+
+    Distances are relative to the spread of the outputs. To call a model in training mode moves its
+    moving averages, so that comes last.
+    """
+    evaluated = [np.asarray(model(part, training=False)) for part in (images[:FEW], images)]
+    trained = [np.asarray(model(part, training=True)) for part in (images[:FEW], images)]
+    spread = np.std(trained[1])
+
+    def apart(outputs: np.ndarray, others: np.ndarray) -> float:
+        return float(np.sqrt(np.mean((outputs - others) ** 2)) / spread)
+
+    return {
+        "batch_in_training": apart(trained[0], trained[1][:FEW]),
+        "batch_in_evaluation": apart(evaluated[0], evaluated[1][:FEW]),
+        "modes": apart(evaluated[1], trained[1]),
+        "right_in_training": float(np.mean(trained[1].argmax(axis=-1) == labels)),
+        "right_in_evaluation": float(np.mean(evaluated[1].argmax(axis=-1) == labels)),
+    }
+
+
+def with_gradient(grads_and_vars: Any) -> list[tuple[Any, tf.Variable]]:
+    """Return the gradients that there are, each with its variable."""
+    return [(gradient, variable) for gradient, variable in grads_and_vars if gradient is not None]
+
+
+def fingerprints_of_weights(model: tf.keras.Model) -> list[list[float]]:
+    """Return the fingerprints of all that a model trains."""
+    return fingerprints([variable.numpy() for variable in model.trainable_variables])
+
+
+def dense(gradient: Any) -> tf.Tensor:
+    """Return a gradient as a tensor, also that of an embedding, which comes as slices."""
+    return tf.convert_to_tensor(gradient)
+
+
+def learning_rate(optimizer: Any) -> tf.Tensor:
+    """Return the learning rate of the update that comes next."""
+    rate = getattr(optimizer, "_learning_rate", None)
+    rate = optimizer.learning_rate if rate is None else rate
+    return tf.convert_to_tensor(rate(optimizer.iterations) if callable(rate) else rate)
+
+
+def horovod_place() -> dict[str, int | None]:
+    """Return what Horovod says of this process's place; None for each where it was not asked to."""
+    import horovod.tensorflow as hvd
+
+    names = ("rank", "size", "local_rank")
+    return {name: getattr(hvd, name)() if hvd.is_initialized() else None for name in names}

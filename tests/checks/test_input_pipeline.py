@@ -1,0 +1,200 @@
+"""Pipelines that are not right, and what the check of ``input_pipeline.py`` says of them."""
+
+import os
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from verdicts import changed, verdict_on
+
+from hvdcourse.checks.evidence import ObservedRun, Unmet
+from hvdcourse.checks.manifest import find_exercise
+from hvdcourse.data.digit_files import write_digits
+from hvdcourse.machine.utilisation import Utilisation
+from hvdcourse.plots.runs import lanes
+from hvdcourse.training.fed_epoch import FedEpoch
+from hvdcourse.training.feeding import feed, timed
+
+pytestmark = pytest.mark.timeout(240)
+
+NAME = "input_pipeline"
+CACHE = "    dataset = dataset.cache()\n"
+SHUFFLE = "    dataset = dataset.shuffle(len(files.train_paths))\n"
+BATCH = "    dataset = dataset.batch(batch_size)\n"
+SHIFT = "    dataset = dataset.map(shift)\n"
+END = "    return dataset\n\n\ndef main"
+KEEPS_EVERYTHING = """    kept = []
+
+    class Keeper:
+        def __iter__(self):
+            for batch in dataset:
+                kept.append(batch)
+                yield batch
+
+    return Keeper()
+
+
+def main"""
+SLOW = """
+    def wait(image):
+        time.sleep(0.01)
+        return image
+
+    def waited_for(sample):
+        return {**sample, "image": tf.py_function(wait, [sample["image"]], tf.uint8)}
+
+    dataset = dataset.map(waited_for)
+"""
+WRONG_LABELS = """    def wrong(sample):
+        return {**sample, "label": (sample["label"] + 1) % 10}
+
+    return dataset.map(wrong)
+
+
+def main"""
+
+
+@pytest.mark.parametrize(
+    ("changes", "step", "said"),
+    [
+        # A cache behind the shift makes the augmentation the same in every epoch.
+        ([(CACHE, ""), (SHIFT, SHIFT + CACHE)], 2, "shifts"),
+        ([(CACHE, "    dataset = dataset.repeat(2).cache()\n")], 2, "were decoded"),
+        ([(END, KEEPS_EVERYTHING)], 2, "memory grew by"),
+        ([('"memory": True', '"memory": False')], 2, "memory grew by 0 MB"),
+        # A cache behind the shuffle freezes the order.
+        ([(CACHE, ""), (SHUFFLE, SHUFFLE + CACHE)], 3, "correlation between two epochs: 1.00"),
+        ([(SHUFFLE, "    dataset = dataset.shuffle(16)\n")], 3, "with the order of the files: 0.9"),
+        ([(SHUFFLE, ""), (BATCH, BATCH + SHUFFLE)], 3, "together in another epoch, too: 100%"),
+        (
+            [("len(files.train_paths))", "1000, seed=1, reshuffle_each_iteration=False)")],
+            3,
+            "correlation between two epochs: 1.00",
+        ),
+        ([(BATCH, BATCH.replace("batch_size", "8"))], 4, "batches of [8"),
+        ([(END, "    return dataset.repeat()\n\n\ndef main")], 4, "0 missing"),
+        ([(END, WRONG_LABELS)], 4, "twice or with a wrong label or image"),
+        # The cache is there, and then every image is waited for.
+        ([(SHIFT, SHIFT + SLOW)], 2, "times as many as through plain_pipeline"),
+        # All batches are made before the first epoch: quick, and the same for ever.
+        ([(END, "    return list(dataset)\n\n\ndef main")], 2, "shifts"),
+    ],
+)
+def test_a_wrong_pipeline_fails_that_step_and_is_told_why(changes, step, said):
+    verdict = verdict_on(NAME, changed(NAME, *changes))
+    assert verdict.failure is None
+    assert verdict.first_unmet.number == step
+    assert said in "\n".join(verdict.first_unmet.seen)
+
+
+def test_a_prefetch_before_the_work_is_not_ahead_of_it():
+    early = [("    dataset = dataset.prefetch(tf.data.AUTOTUNE)\n", "")]
+    early += [(SHUFFLE, SHUFFLE + "    dataset = dataset.prefetch(tf.data.AUTOTUNE)\n")]
+    verdict = verdict_on(NAME, changed(NAME, *early))
+    assert [step.number for step in verdict.steps if not step.passed] == [5]
+    assert "0% of the batches were ready" in "\n".join(verdict.first_unmet.seen)
+
+
+def test_a_pipeline_that_never_delivers_ends_in_a_verdict():
+    verdict = verdict_on(NAME, changed(NAME, (END, "    return dataset.take(0)\n\n\ndef main")))
+    assert not any(step.passed for step in verdict.steps)
+    assert "images arrive in each of" in verdict.first_unmet.expected
+
+
+class NoReports:
+    """A result whose only rank reported nothing."""
+
+    def __init__(self):
+        self.np, self.ranks = 1, [self]
+        self.rank, self.evidence, self.output = 0, [], ""
+
+
+@pytest.mark.parametrize("step", find_exercise(NAME).steps, ids=lambda step: step.number)
+def test_no_evidence_is_a_failure(step):
+    with pytest.raises(Unmet, match="every rank reports"):
+        step.check(ObservedRun(NoReports(), {"images": 120, "epochs": 5}))
+
+
+def test_timed_notes_when_a_function_began_and_ended():
+    def work(sample):
+        time.sleep(0.05)
+        return {"image": sample["image"] + 1}
+
+    import tensorflow as tf
+
+    before = time.time()
+    sample = timed("worked")(work)({"image": tf.constant([1])})
+    began, ended = sample["worked"].numpy()
+    assert before <= began <= ended - 0.05
+    assert ended <= time.time()
+    assert sample["image"].numpy() == [2]
+
+
+def test_feed_counts_times_and_stops_where_it_is_told_to():
+    import tensorflow as tf
+
+    def step(batch):
+        time.sleep(0.05)
+        return int(tf.reduce_sum(batch["image"]))
+
+    dataset = tf.data.Dataset.from_tensor_slices({"image": [1, 2, 3], "name": ["a", "b", "c"]})
+    (epoch,) = feed(dataset.batch(2), 1, step)
+    assert epoch.samples == {"name": [["a", "b"], ["c"]]}
+    assert epoch.results == [3, 3]
+    assert epoch.count == 3
+    assert 0.1 <= epoch.seconds == pytest.approx(3 / epoch.images_per_second)
+    assert 0.5 < epoch.busy < 1
+    endless = feed(dataset.batch(2).repeat(), 2, step, most_steps=3, memory=True)
+    assert [len(epoch.ended) for epoch in endless] == [3, 3]
+    assert all(epoch.resident_bytes > 1e7 for epoch in endless)
+
+
+def test_an_epoch_without_a_batch_has_no_speed():
+    epoch = FedEpoch()
+    assert (epoch.count, epoch.seconds, epoch.images_per_second, epoch.busy) == (0, 0, 0, 0)
+
+
+def test_overlapping_work_gets_lanes_of_its_own():
+    intervals = np.array([[0.0, 2.0], [1.0, 3.0], [2.0, 4.0], [2.5, 2.6], [3.0, 5.0]])
+    assert lanes(intervals) == [0, 1, 0, 2, 1]
+    assert lanes(np.empty((0, 2))) == []
+
+
+def test_digit_files_lie_in_class_folders_and_can_be_read(tmp_path: Path):
+    from hvdcourse import load
+
+    files = write_digits(tmp_path, train=40, test=25, pixels=24)
+    assert (len(files.train_paths), len(files.test_paths)) == (40, 25)
+    assert all(
+        path.parent.name == str(label)
+        for path, label in zip(files.train_paths, files.train_labels, strict=True)
+    )
+    data = load(tmp_path)
+    assert data.train_images.shape == (40, 24, 24, 3)
+
+
+def fake_nvidia_smi(folder: Path, monkeypatch: pytest.MonkeyPatch, text: str) -> None:
+    program = folder / "nvidia-smi"
+    program.write_text(f"#!/bin/sh\necho '{text}'\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{folder}{os.pathsep}{os.environ['PATH']}")
+
+
+@pytest.mark.parametrize(("text", "expected"), [("40", 0.4), ("[N/A]", None), ("no devices", None)])
+def test_utilisation_reads_nvidia_smi_and_processor_time(tmp_path, monkeypatch, text, expected):
+    fake_nvidia_smi(tmp_path, monkeypatch, text)
+    with Utilisation() as used:
+        end = time.process_time() + 0.3
+        while time.process_time() < end:
+            pass
+    assert used.gpu == expected
+    assert used.cores > 0.05
+
+
+def test_without_nvidia_smi_there_is_no_gpu_utilisation(tmp_path, monkeypatch):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with Utilisation() as used:
+        time.sleep(0.2)
+    assert used.gpu is None
+    assert used.cores < 0.9

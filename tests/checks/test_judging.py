@@ -1,0 +1,174 @@
+"""What checks conclude from evidence that is made up: mistakes that would each cost a run."""
+
+import numpy as np
+import pytest
+
+from hvdcourse.checks.evidence import ObservedRun, Unmet
+from hvdcourse.checks.exercises import fashion_mnist, input_pipeline, ring_allreduce, training
+from hvdcourse.launch.result import RankResult, RunResult
+from hvdcourse.rank.fingerprints import fingerprints
+
+
+def observed(*evidence: list[dict], **arguments) -> ObservedRun:
+    """Return a run whose ranks left this evidence."""
+    ranks = [RankResult(rank, 0, evidence=entries) for rank, entries in enumerate(evidence)]
+    result = RunResult("", len(ranks), "gloo", "ended", 1, 1, ranks, [])
+    return ObservedRun(result, arguments)
+
+
+def told(judge, *runs: ObservedRun, **options) -> str:
+    """Return what the check says is not met; "" where all is."""
+    try:
+        judge(*runs, **options)
+    except Unmet as unmet:
+        return "\n".join([unmet.expected, *unmet.seen])
+    return ""
+
+
+# The local ranks of these two ranks are 1 and 0.
+GPUS = {
+    "its own": ([1], [0], ""),
+    "that of its rank": ([0], [1], "rank 0: rank 0 of 2, with local rank 1, sees GPU 0"),
+    "none": ([], [], "rank 1: rank 1 of 2, with local rank 0, sees no GPU"),
+    "all": ([0, 1], [0, 1], "rank 1: rank 1 of 2, with local rank 0, sees GPUs 0, 1"),
+    "one alone": ([1], [0, 1], "rank 1: rank 1 of 2, with local rank 0, sees GPUs 0, 1"),
+}
+
+
+@pytest.mark.parametrize("which", GPUS)
+def test_a_rank_sees_the_gpu_of_its_local_rank_and_no_other(which):
+    *gpus, said = GPUS[which]
+    places = [
+        {"rank": rank, "size": 2, "local_rank": 1 - rank, "gpus": numbers}
+        for rank, numbers in enumerate(gpus)
+    ]
+    run = observed(*([{"note": "place", "value": place}] for place in places))
+    assert said in told(training.check_place, run)
+    assert bool(said) == bool(told(training.check_place, run))
+
+
+STEPS = 3  # an epoch
+EPOCHS, KILLED_AFTER = fashion_mnist.EPOCHS, fashion_mnist.KILLED_AFTER
+
+
+def gradient(rank: int, step: int, weights: np.ndarray) -> np.ndarray:
+    """Return the gradient of this rank's samples in a step."""
+    generator = np.random.default_rng([rank, step])
+    return generator.uniform(0.5, 1.5, 10) * weights - generator.normal(size=10)
+
+
+def trained(weights, momenta, begins=(0, 0), *, averaged=True) -> tuple[ObservedRun, list]:
+    """Train two ranks by hand; return what is observed, and (weights, momentum) as if killed."""
+    weights, momenta = np.array(weights), np.array(momenta)
+    evidence, killed = ([], []), None
+    for step in range(min(begins) * STEPS, EPOCHS * STEPS):
+        if step == KILLED_AFTER * STEPS:
+            killed = [weights[0].copy(), momenta[0].copy()]
+        awake = [rank for rank in (0, 1) if step >= begins[rank] * STEPS]
+        own = {rank: gradient(rank, step, weights[rank]) for rank in awake}
+        for rank in awake:
+            used = np.mean(list(own.values()), axis=0) if averaged else own[rank]
+            note = {"weights": fingerprints([weights[rank]]), "gradient": fingerprints([used])}
+            evidence[rank].append({"note": "update", "value": note})
+            momenta[rank] = 0.9 * momenta[rank] + used
+            weights[rank] -= 0.02 * momenta[rank]
+    for rank in (0, 1):
+        end = {"weights": fingerprints([weights[rank]])}
+        evidence[rank].append({"note": "end", "value": end})
+    return observed(*evidence), killed
+
+
+FIRST = np.random.default_rng(1).normal(size=10)
+ZERO = np.zeros(10)
+WHOLE, (SAVED, MOMENTUM) = trained([FIRST, FIRST], [ZERO, ZERO])
+GO_ON = (KILLED_AFTER, KILLED_AFTER)
+WEIGHTS = "has the weights of the killed one"
+END = "ends with the weights of a run that was never killed"
+# What both ranks of a resumed run begin with, and what is said of it.
+RESUMED = {
+    "right": ([SAVED, SAVED], [MOMENTUM, MOMENTUM], GO_ON, True, ""),
+    "no broadcast of the weights": ([SAVED, FIRST], [MOMENTUM, MOMENTUM], GO_ON, True, WEIGHTS),
+    "no broadcast of the state": ([SAVED, SAVED], [MOMENTUM, ZERO], GO_ON, True, END),
+    "no broadcast of the epoch": (
+        [SAVED, SAVED], [MOMENTUM, MOMENTUM], (KILLED_AFTER, 0), True,
+        f"rank 1: made {EPOCHS} more epochs",
+    ),
+    "epochs from the first on": (
+        [SAVED, SAVED], [MOMENTUM, MOMENTUM], (0, 0), True, f"rank 0: made {EPOCHS} more epochs"
+    ),
+    "state not loaded": ([SAVED, SAVED], [ZERO, ZERO], GO_ON, True, END),
+    "nothing loaded": ([FIRST, FIRST], [ZERO, ZERO], GO_ON, True, WEIGHTS),
+    "unwrapped": ([SAVED, SAVED], [MOMENTUM, MOMENTUM], GO_ON, False, END),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("how", RESUMED)
+def test_a_resumed_run_goes_on_as_if_never_killed(how):
+    weights, momenta, begins, averaged, said = RESUMED[how]
+    run, _ = trained(weights, momenta, begins, averaged=averaged)
+    text = told(fashion_mnist.check_resumed, run, WHOLE)
+    assert said in text
+    assert bool(said) == bool(text)
+
+
+@pytest.mark.parametrize(
+    ("steps", "said"),
+    [(4, ""), (5, ""), (9, "makes 9 steps, of 7.5 images"), (3, "makes 3 steps, of 22.5 images")],
+)
+def test_steps_fall_by_the_number_of_ranks(steps, said):
+    run = observed([], [], images=135, batch_size=16)
+    text = told(training.check_fewer_steps, run, steps=steps)
+    assert said in text
+    assert bool(said) == bool(text)
+
+
+def messages(*sent: tuple[int, int]) -> list[dict]:
+    """Return evidence of a rank that sent so many bytes to these ranks, in one of two phases."""
+    bounds = {"report": "bounds", "value": [[0, 3], [3, 6], [6, 9]]}
+    sends = [{"message": "Send", "bytes": size, "to": to} for to, size in sent]
+    return [bounds, *sends, {"report": "scattered", "value": []}]
+
+
+@pytest.mark.parametrize(
+    ("sent", "said"),
+    [
+        ([(1, 24), (1, 24)], ""),
+        ([], "rank 0: sent 0 bytes in 0 messages, and called no collective"),
+        ([(1, 24)], "rank 0: sent 24 bytes in 1 message,"),
+        ([(1, 72)], "rank 0: sent 72 bytes in 1 message,"),
+        ([(1, 24), (2, 24)], "sent 48 bytes in 2 messages, some to rank 2, and called"),
+    ],
+)
+def test_a_ring_sends_all_chunks_but_one_to_its_neighbour(sent, said):
+    right = [messages((rank, 24), (rank, 24)) for rank in (2, 0)]
+    run = observed(messages(*sent), *right, lengths="9")
+    text = told(ring_allreduce.check_traffic, run, since="bounds", before="scattered")
+    assert said in text
+    assert bool(said) == bool(text)
+
+
+def epochs(seconds: float, ready: bool) -> list[dict]:
+    """Return five epochs of two batches, fed in so many seconds."""
+    first, second = [[0, 0.1]] * 8, [[0, 0.1 if ready else seconds]] * 8
+    epoch = {"asked": [0, 0], "ended": [seconds / 2, seconds]}
+    return [{**epoch, "samples": {"shifted": [first, second]}}] * 5
+
+
+def fed_in(seconds: float, ready: bool) -> ObservedRun:
+    """Return a run whose plain pipeline took 2 seconds for an epoch."""
+    reports = {"plain": epochs(2, False), "pipeline": epochs(seconds, ready)}
+    return observed([{"report": name, "value": value} for name, value in reports.items()], epochs=5)
+
+
+@pytest.mark.parametrize(("ready", "said"), [(True, ""), (False, "0% of the batches were ready")])
+def test_batches_are_made_ahead(ready, said):
+    text = told(input_pipeline.check_ahead, fed_in(1, ready))
+    assert said in text
+    assert bool(said) == bool(text)
+
+
+@pytest.mark.parametrize(("seconds", "said"), [(1, ""), (1.1, "15 images/s, 1.8 times as many")])
+def test_images_come_faster_than_through_the_plain_pipeline(seconds, said):
+    text = told(input_pipeline.demand_speed, fed_in(seconds, True))
+    assert said in text
+    assert bool(said) == bool(text)

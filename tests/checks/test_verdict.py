@@ -1,0 +1,94 @@
+"""Verdicts for people and for programs: in a terminal, in a notebook, and in files."""
+
+import io
+import re
+
+import pytest
+from IPython.core.formatters import DisplayFormatter
+from junitparser import JUnitXml
+from rich.console import Console
+
+from hvdcourse.checks.display import MET, PARTLY, UNMET
+from hvdcourse.checks.verdict import ExerciseVerdict, StepVerdict
+
+MOVING_THE_CURSOR = "\x1b[A 50 % <done>\x00"
+
+
+def verdict_of(*steps: StepVerdict, failure: str | None = None) -> ExerciseVerdict:
+    return ExerciseVerdict("lamb", "lamb.py", list(steps), failure, 1.0, False)
+
+
+def met(number: int) -> StepVerdict:
+    return StepVerdict(number, "It trains", True, "", [], "a hint")
+
+
+def unmet(number: int, *lines: str, run_failed: bool = False) -> StepVerdict:
+    return StepVerdict(number, "It stops", False, "it ends", list(lines), "a hint", run_failed)
+
+
+def shown(verdict: ExerciseVerdict) -> tuple[dict, dict]:
+    """Return the data and the metadata that a notebook stores of a verdict."""
+    return DisplayFormatter().format(verdict)
+
+
+def text_of(html: str) -> str:
+    return re.sub("<[^>]+>", "", html)
+
+
+def test_junit_takes_what_moves_a_terminals_cursor(tmp_path):
+    verdict_of(unmet(1, MOVING_THE_CURSOR, "β")).write_junit(tmp_path / "report.xml")
+    (suite,) = JUnitXml.fromfile(str(tmp_path / "report.xml"))
+    ((failure,),) = [case.result for case in suite]
+    assert failure.text == "\ufffd[A 50 % <done>\ufffd\nβ"
+
+
+@pytest.mark.parametrize(("steps", "passed"), [((met(1),), True), ((met(1), unmet(2)), False)])
+def test_a_notebook_stores_whether_a_verdict_is_passed(steps, passed):
+    _, metadata = shown(verdict_of(*steps))
+    assert metadata["hvdcourse"] == {"passed": passed}
+
+
+def test_a_notebook_shows_the_same_table_as_a_terminal():
+    verdict = verdict_of(met(1), unmet(2, "rank 0: <b>1</b> & [red]2[/red]"))
+    data, _ = shown(verdict)
+    console = Console(file=io.StringIO(), width=100)
+    console.print(verdict)
+    table = console.file.getvalue()
+    assert "rank 0: <b>1</b> & [red]2[/red]" in table
+    assert "rank 0: &lt;b&gt;1&lt;/b&gt; &amp; [red]2[/red]" in data["text/html"]
+    assert text_of(data["text/html"]).split()[:12] == table.split()[:12]
+    assert data["text/plain"].splitlines()[:2] == ["step 1: met", "step 2: not yet"]
+
+
+def test_words_say_what_colours_say():
+    data, _ = shown(verdict_of(met(1), unmet(2)))
+    assert "not yet" in text_of(data["text/html"])
+    assert "met" in text_of(data["text/html"])
+
+
+def luminance(colour: str) -> float:
+    """Return the relative luminance of a colour in #rrggbb, 0 to 1 (WCAG 2.1)."""
+    parts = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
+    red, green, blue = (
+        part / 12.92 if part <= 0.03928 else ((part + 0.055) / 1.055) ** 2.4 for part in parts
+    )
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+
+
+@pytest.mark.parametrize("style", [MET, PARTLY, UNMET])
+@pytest.mark.parametrize("background", ["#ffffff", "#111111"])
+def test_colours_can_be_read_on_light_and_on_dark(style, background):
+    lighter, darker = sorted((luminance(style.split()[1]), luminance(background)), reverse=True)
+    assert (lighter + 0.05) / (darker + 0.05) > 4
+
+
+def test_a_failed_run_is_told_of_once():
+    steps = [unmet(number, "rank 1 crashed", run_failed=True) for number in (1, 2)]
+    texts = [text for _, text in verdict_of(*steps, failure="rank 1 crashed").rows()]
+    assert "rank 1 crashed" in texts[0]
+    assert texts[1] == "not judged: see above"
+
+
+def test_a_step_that_expects_what_a_failed_run_does_is_judged_by_itself():
+    steps = [unmet(number, "the same") for number in (1, 2)]
+    assert all("the same" in text for _, text in verdict_of(*steps).rows())

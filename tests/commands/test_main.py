@@ -1,0 +1,239 @@
+"""The real ``hvdcourse`` command, on a copy of the project that each test may change."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from junitparser import JUnitXml
+from watching import HVDCOURSE
+
+from hvdcourse.checks.manifest import EXERCISES, find_exercise
+from hvdcourse.commands import main as cli
+from hvdcourse.launch.run import largest_np
+from hvdcourse.paths import PROJECT
+
+pytestmark = [pytest.mark.timeout(180), pytest.mark.usefixtures("nothing_left", "state")]
+
+RING = find_exercise("ring_allreduce")
+
+
+def right_answer(project: Path) -> None:
+    """Put the solution of the ring, whose check starts fastest, into the learner's place."""
+    text = (project / "solutions" / "ring_allreduce.py").read_text()
+    (project / "source_code" / "ring_allreduce.py").write_text(text)
+
+
+@pytest.fixture
+def in_process(capsys, monkeypatch):
+    """Run the command in this process, where it starts and changes nothing: 20 times as fast."""
+
+    def command(*arguments: str) -> subprocess.CompletedProcess:
+        monkeypatch.setattr(sys, "argv", ["hvdcourse", *arguments])
+        with pytest.raises(SystemExit) as end:
+            cli.main()
+        return subprocess.CompletedProcess(arguments, end.value.code, *capsys.readouterr())
+
+    return command
+
+
+def one_error_line(done: subprocess.CompletedProcess) -> str:
+    """Return the only line on stderr, which begins with ``error: ``."""
+    (line,) = done.stderr.splitlines()
+    assert line.startswith("error: ")
+    return line
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ("run gone.py", "no script 'gone.py'"),
+        ("run start_here.py -np 0", "np must be at least 1; got 0"),
+        ("run start_here.py -np -1", "np must be at least 1; got -1"),
+        ("run start_here.py -np two", "np must be a whole number of ranks, such as 2; got 'two'"),
+        (f"run start_here.py -np {largest_np() + 1}", "is too many for this machine"),
+        ("run start_here.py --backend nccl", "backend must be one of gloo, mpi; got 'nccl'"),
+        ("run start_here.py --timeout soon", "timeout must be a number of seconds above 0"),
+        ("run start_here.py --standstill 0", "standstill must be a number of seconds above 0"),
+        ("check nothing", "there is no exercise 'nothing'; the exercises are mpi_concepts, ring"),
+        ("check mpi_concepts 9", "mpi_concepts has steps 1 to 8; there is no step 9"),
+        ("check mpi_concepts two", "a step is a number, such as 2; got 'two'"),
+        ("check mpi_concepts ²", "a step is a number, such as 2; got '²'"),
+        ("check mpi_concepts --folder solutions/gone", "no script 'mpi_concepts.py'"),
+        ("hint nothing 1", "there is no exercise 'nothing'"),
+        ("hint mpi_concepts 0", "there is no step '0'"),
+        ("solution mpi_concepts two", "there is no step 'two'"),
+        ("reset nothing", "there is no exercise 'nothing'"),
+    ],
+)
+def test_each_mistake_gives_one_clear_line_and_status_2(arguments, said, in_process):
+    done = in_process(*arguments.split())
+    assert said in one_error_line(done)
+    assert (done.returncode, done.stdout) == (2, "")
+
+
+@pytest.mark.parametrize("arguments", ["", "frobnicate", "check", "check mpi_concepts -1", "run"])
+def test_a_wrong_command_line_shows_the_usage(arguments, hvdcourse):
+    done = hvdcourse(*arguments.split())
+    assert done.returncode == 2
+    assert "Usage: hvdcourse" in done.stdout + done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_syntax_error_is_told_by_file_and_line(hvdcourse, project):
+    script = project / "source_code" / "ring_allreduce.py"
+    script.write_text("import os\nprint('no end'\n")
+    for arguments in (["run", "ring_allreduce.py"], ["check", "ring_allreduce"]):
+        done = hvdcourse(*arguments)
+        assert f"{script}, line 2: " in one_error_line(done)
+        assert done.returncode == 2
+
+
+def test_a_failed_run_shows_the_ranks_traceback_and_not_the_commands_own(hvdcourse, script):
+    done = hvdcourse("run", str(script("def half(x): return x / 0\nhalf(1)")), "-np", "2")
+    assert done.returncode == 1
+    _, said = done.stderr.split("\nerror: Rank ")
+    assert "failed first: ZeroDivisionError" in said
+    assert str(PROJECT / "hvdcourse") not in said
+
+
+def test_arguments_after_two_dashes_are_the_scripts_own(hvdcourse, script):
+    path = script("import sys; print(*sys.argv[1:])")
+    done = hvdcourse("run", str(path), "-np", "1", "--", "--epochs", "3", "-x")
+    assert done.stdout.splitlines()[1:] == ["[0] --epochs 3 -x"]
+
+
+def test_output_is_shown_while_the_ranks_still_run(script, tmp_path):
+    path = script("""
+        import pathlib, time
+        print("first")
+        while not pathlib.Path(__file__).with_name("go_on").exists():
+            time.sleep(0.05)
+        print("second")
+    """)
+    command = [HVDCOURSE, "run", str(path), "-np", "1", "--timeout", "60"]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    assert process.stdout.readline().startswith("$ horovodrun -np 1 --gloo python")
+    assert process.stdout.readline() == "[0] first\n"
+    (tmp_path / "go_on").touch()
+    assert process.communicate()[0] == "[0] second\n"
+
+
+def test_list_shows_every_exercise_and_step(in_process):
+    shown = in_process("list").stdout
+    for exercise in EXERCISES:
+        assert exercise.name in shown
+        for step in exercise.steps:
+            assert f"{step.number}. {step.title}" in shown
+
+
+def test_a_reader_that_goes_away_is_no_traceback(project):
+    command = f"{sys.executable} -c 'import hvdcourse.commands.main as c; c.main()' list | true"
+    done = subprocess.run(command, shell=True, cwd=project, capture_output=True, text=True)
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("exercise", EXERCISES, ids=lambda exercise: exercise.name)
+def test_every_step_has_a_hint_and_a_solution(exercise, in_process):
+    for step in exercise.steps:
+        hint = in_process("hint", exercise.name, str(step.number)).stdout
+        assert hint == f"{step.title}: {step.hint}\n"
+        shown = in_process("solution", exercise.name, str(step.number)).stdout
+        assert f"# Step {step.number}: " in shown
+        assert "#:" not in shown
+
+
+def test_check_of_a_right_answer_ends_with_0_and_is_remembered(hvdcourse, project):
+    right_answer(project)
+    done = hvdcourse("check", "ring_allreduce")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "ring_allreduce: 4 of 4 steps met" in done.stdout
+    row = progress(hvdcourse)
+    assert (row["met"], row["of"], row["changed_since"]) == (4, 4, False)
+    with (project / "source_code" / "ring_allreduce.py").open("a") as file:
+        file.write("# a thought\n")
+    assert progress(hvdcourse)["changed_since"]
+    table = hvdcourse("progress").stdout
+    assert "4 of 4" in table
+    assert "●●●●" in table
+    assert "(changed since)" in " ".join(table.replace("│", " ").split())
+
+
+def progress(hvdcourse) -> dict:
+    """Return what is remembered of the ring."""
+    rows = json.loads(hvdcourse("progress", "--json").stdout)
+    assert [row["exercise"] for row in rows] == [exercise.name for exercise in EXERCISES]
+    return next(row for row in rows if row["exercise"] == "ring_allreduce")
+
+
+def test_check_of_an_untouched_script_ends_with_1_and_offers_a_hint(hvdcourse):
+    done = hvdcourse("check", "ring_allreduce")
+    assert (done.returncode, done.stderr) == (1, "")
+    assert "0 of 4 steps met; a hint: hvdcourse hint ring_allreduce 1" in done.stdout
+    assert RING.steps[0].hint not in done.stdout
+    assert progress(hvdcourse)["met"] == 0
+
+
+def test_check_for_programs_gives_json_and_junit(hvdcourse, tmp_path):
+    report = tmp_path / "junit.xml"
+    done = hvdcourse("check", "ring_allreduce", "--json", "--junit", str(report), "--hint")
+    assert done.returncode == 1
+    verdict = json.loads(done.stdout)
+    assert verdict["passed"] is False
+    assert [step["hint"] for step in verdict["steps"]] == [step.hint for step in RING.steps]
+    (suite,) = JUnitXml.fromfile(str(report))
+    assert (suite.tests, suite.failures) == (4, 4)
+    assert [case.name for case in suite] == [f"step {s.number}: {s.title}" for s in RING.steps]
+
+
+def test_a_terminal_without_greek_letters_shows_question_marks(hvdcourse):
+    done = hvdcourse("solution", "lamb", "2", PYTHONIOENCODING="ascii")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "?" in done.stdout
+
+
+def test_a_check_elsewhere_is_not_remembered(hvdcourse, project):
+    done = hvdcourse("check", "ring_allreduce", "--folder", str(project / "solutions"))
+    assert done.returncode == 0
+    assert progress(hvdcourse)["met"] == 0
+
+
+def test_reset_keeps_a_dated_copy_of_the_learners_file(hvdcourse, project, state):
+    script = project / "source_code" / "ring_allreduce.py"
+    as_it_came = script.read_text()
+    script.write_text("# my own work\n")
+    done = hvdcourse("reset", "ring_allreduce")
+    assert done.returncode == 0
+    assert script.read_text() == as_it_came
+    (copy,) = state.glob("ring_allreduce_20*.py")
+    assert str(copy) in done.stdout
+    assert copy.read_text() == "# my own work\n"
+
+
+def test_two_resets_in_a_second_keep_both_copies(project, state):
+    code = """
+from hvdcourse.checks.manifest import find_exercise
+from hvdcourse.paths import SOURCE_CODE
+from hvdcourse.checks.learner_files import reset
+for text in ("first", "second"):
+    (SOURCE_CODE / "ring_allreduce.py").write_text(text)
+    reset("ring_allreduce")
+"""
+    subprocess.run([sys.executable, "-c", code], cwd=project, check=True)
+    assert sorted(copy.read_text() for copy in state.glob("*.py")) == ["first", "second"]
+
+
+def test_reset_brings_back_a_script_that_was_deleted(hvdcourse, project):
+    script = project / "source_code" / "ring_allreduce.py"
+    script.unlink()
+    assert hvdcourse("reset", "ring_allreduce").returncode == 0
+    assert script.exists()
+
+
+def test_checks_of_one_step_each_add_to_the_progress(hvdcourse, project):
+    right_answer(project)
+    for step in ("1", "3"):
+        assert hvdcourse("check", "ring_allreduce", step).returncode == 0
+    steps = progress(hvdcourse)["steps"]
+    assert steps == {"1": True, "2": False, "3": True, "4": False}

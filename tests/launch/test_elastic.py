@@ -1,0 +1,224 @@
+"""Elastic jobs that lose workers, get others, or meet with faults: each has a clear end."""
+
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+
+import pytest
+from verdicts import changed
+from watching import started_processes, wait_for
+
+from hvdcourse.errors import BadInput
+from hvdcourse.launch.display import RunDisplay
+from hvdcourse.launch.elastic import names_of_this_machine, run_elastic
+from hvdcourse.launch.elastic_driver import Disturber
+from hvdcourse.launch.job import OutputLine
+from hvdcourse.paths import SOLUTIONS
+from hvdcourse.rank.run_folder import RunFolder
+from hvdcourse.rank.variables import RUN_FOLDER_VARIABLE
+
+pytestmark = [
+    pytest.mark.timeout(200),
+    pytest.mark.usefixtures("nothing_left"),
+]
+SOLUTION = SOLUTIONS / "elastic.py"
+EPOCHS = 12
+
+
+def run_disturbed(*plan, np=2, script=SOLUTION, **settings):
+    options = {"images": 200, "epochs": EPOCHS, "timeout": 150, "quiet": True}
+    return run_elastic(script, np, plan=plan, must_succeed=False, **options, **settings)
+
+
+@pytest.fixture
+def slow_script(tmp_path):
+    """The solution with epochs of 0.3 s, not 0.03: whoever is killed is not at the end already.
+
+    A worker that dies after another has ended makes Horovod's launcher fail.
+    """
+    path = tmp_path / "elastic.py"
+    loop = "        for rows in share:\n"
+    slow = ("import tensorflow as tf\n", "import time\n\nimport tensorflow as tf\n")
+    path.write_text(changed("elastic", slow, (loop, f"        time.sleep(0.3)\n{loop}")))
+    return path
+
+
+def epochs_of(result):
+    """Return what the workers told of their epochs."""
+    return [one["value"] for one in result.ranks[0].evidence if one.get("report") == "epoch"]
+
+
+@pytest.mark.parametrize(
+    ("after_epoch", "rank"), [(1, 0), pytest.param(EPOCHS - 1, 1, marks=pytest.mark.measured)]
+)
+def test_the_job_goes_on_when_a_worker_is_killed_be_it_rank_0_or_at_the_end(
+    after_epoch, rank, slow_script
+):
+    result = run_disturbed({"after_epoch": after_epoch, "kill": rank}, script=slow_script)
+    assert result.ok, result.explain()
+    (killed,) = [one["value"] for one in result.ranks[0].evidence if one["report"] == "killed"]
+    left = [one for one in epochs_of(result) if one["pid"] not in killed["pids"]]
+    assert {one["epoch"] for one in left} == set(range(1, EPOCHS + 1))
+    # The other worker tells of the epoch itself a moment later, and may end the next one, too.
+    alone = [one["size"] for one in left if one["epoch"] > after_epoch + 1]
+    assert set(alone) == ({1} if after_epoch == 1 else set())
+    assert {one["size"] for one in left if one["epoch"] < after_epoch} <= {2}
+    assert result.history["epoch"][-1] == EPOCHS
+
+
+def test_the_job_goes_on_when_two_of_three_workers_are_killed_at_once():
+    result = run_disturbed({"after_epoch": 2, "kill": [0, 2]}, np=3)
+    assert result.ok, result.explain()
+    (killed,) = [one["value"] for one in result.ranks[0].evidence if one["report"] == "killed"]
+    left = [one for one in epochs_of(result) if one["pid"] not in killed["pids"]]
+    assert {one["pid"] for one in left} == {left[0]["pid"]}
+    assert {one["epoch"] for one in left} == set(range(1, EPOCHS + 1))
+    assert left[-1]["size"] == 1
+
+
+def test_workers_are_what_the_line_starts(script, monkeypatch):
+    path = script("""
+        import os, sys
+        place = [os.environ[f"HOROVOD_{name}"] for name in ("HOSTNAME", "RANK", "ELASTIC")]
+        print([__name__, sys.argv, os.getcwd(), os.environ["MINE"], *place])
+    """)
+    monkeypatch.setenv("MINE", "kept")
+    result = run_elastic(path, 2, arguments=["--words", "a b"], quiet=True, timeout=60)
+    words = [os.path.relpath(path), "--words", "a b"]
+    for rank in (0, 1):
+        # Which host has which rank is not said.
+        seen = [
+            f"[{rank}]<stdout>:{['__main__', words, os.getcwd(), 'kept', host, str(rank), '1']}"
+            for host in names_of_this_machine()[:2]
+        ]
+        assert set(seen) & set(result.output[0])
+
+
+def test_a_worker_that_ends_badly_ends_its_job_as_such(script):
+    path = script("import os, sys; sys.exit(3 if os.environ['HOROVOD_RANK'] == '1' else 0)")
+    result = run_elastic(path, 2, quiet=True, timeout=60, must_succeed=False, min_np=2)
+    assert "Process 1 exit with status code 3." in result.output[0]
+
+
+def test_a_worker_may_end_by_sys_exit_and_a_folder_may_have_a_space(script, tmp_path):
+    folder = tmp_path / "a b"
+    folder.mkdir()
+    path = script("import sys; print('trained'); sys.exit(None)")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TMPDIR", str(folder))
+        patch.setattr(tempfile, "tempdir", str(folder))
+        result = run_elastic(path, 2, quiet=True, timeout=60)
+    assert [line.endswith("trained") for line in result.output[0]].count(True) == 2
+
+
+def test_a_rank_that_has_not_told_of_its_epoch_yet_is_killed_when_it_does(tmp_path, monkeypatch):
+    monkeypatch.setenv(RUN_FOLDER_VARIABLE, str(tmp_path))
+    folder = RunFolder(tmp_path)
+    with subprocess.Popen(["sleep", "100"]) as worker:
+        for rank, pid in ((1, 0), (0, worker.pid)):
+            told = {"epoch": 1, "rank": rank, "pid": pid}
+            folder.append(0, "evidence", {"report": "epoch", "value": told})
+            disturber = Disturber([{"after_epoch": 1, "kill": [0]}], tmp_path / "hosts", folder)
+            assert disturber.is_due(disturber.plan[0]) is (rank == 0)
+        disturber.run()
+        assert worker.wait(10) == -signal.SIGKILL
+
+
+def test_when_all_workers_are_killed_the_job_ends():
+    result = run_disturbed({"after_epoch": 2, "kill": [0, 1]})
+    assert (result.reason, result.exit_status) == ("failed", 1)
+    assert "RuntimeError" in "\n".join(result.ranks[0].errors)
+
+
+def test_with_fewer_workers_than_asked_for_the_job_waits_so_long_and_ends():
+    result = run_disturbed({"after_epoch": 2, "kill": 1}, min_np=2, elastic_timeout=5)
+    assert (result.reason, result.exit_status) == ("failed", 1)
+    assert max(one["epoch"] for one in epochs_of(result)) < EPOCHS
+
+
+DISCOVERIES = {
+    "it ends badly": ("echo nobody is there >&2; exit 3", "exit status 3: nobody is there"),
+    "it ends badly and says nothing": ("exit 1", "exit status 1: it printed no error"),
+    "it prints rubbish": ("echo 'node1: 2 slots'", "printed 'node1: 2 slots'; it must print one"),
+    "it is no program": (None, "Permission denied"),
+    "it hangs": ("exec sleep 600", "timed out after"),
+}
+
+
+@pytest.mark.parametrize("fault", DISCOVERIES)
+def test_a_discovery_script_that_is_of_no_use_is_named(fault, tmp_path):
+    text, expected = DISCOVERIES[fault]
+    script = tmp_path / "discover.sh"
+    script.write_text(f"#!/bin/sh\n{text or ''}\n")
+    script.chmod(0o755 if text else 0o644)
+    result = run_disturbed(discovery_script=script)
+    assert (result.reason, result.exit_status) == ("failed", 1)
+    told = "\n".join(result.ranks[0].errors)
+    assert f"the discovery script {script}" in told
+    assert expected in told
+
+
+FAILS_LATER = """#!/bin/sh
+echo >> {calls}
+[ "$(wc -l < {calls})" -gt {good} ] && exit 1
+echo localhost:1
+echo 127.0.0.1:1
+"""
+
+
+@pytest.mark.parametrize("good", [1, 2])
+def test_only_the_launchers_first_call_of_a_discovery_script_must_not_fail(good, tmp_path):
+    """The course's own check calls it once before. Later faults are transient to Horovod."""
+    script, calls = tmp_path / "discover.sh", tmp_path / "calls"
+    script.write_text(FAILS_LATER.format(calls=calls, good=good))
+    script.chmod(0o755)
+    result = run_disturbed(discovery_script=script)
+    told = "\n".join([*result.output[0], *result.ranks[0].errors])
+    assert "Failed to execute discovery script" in told
+    assert len(calls.read_text().splitlines()) > good
+    assert (result.reason, result.ok) == (("failed", False) if good == 1 else ("ended", True))
+    assert (result.history.get("epoch", [0])[-1] == EPOCHS) is result.ok
+
+
+def test_ctrl_c_leaves_nothing(tmp_path):
+    code = f"""
+from hvdcourse.launch.display import RunDisplay
+from hvdcourse.launch.job import OutputLine
+from hvdcourse.launch.elastic import run_elastic
+run_elastic({str(SOLUTION)!r}, 2, epochs=100000)
+"""
+    process = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
+    assert any("epoch 5/100000" in line for line in process.stdout)
+    process.send_signal(signal.SIGINT)
+    process.stdout.close()
+    assert process.wait(30) != 0
+    assert wait_for(lambda: not started_processes())
+
+
+BAD = [
+    ({"plan": [{"kill": 1}]}, "an event of the plan has after_epoch"),
+    ({"plan": [{"after_epoch": 1}]}, "an event of the plan has after_epoch"),
+    ({"plan": [{"after_epoch": 1, "stop": 1}]}, "an event of the plan has after_epoch"),
+    ({"plan": [{"after_epoch": 1, "add": "localhost"}]}, "the host 'localhost' is there"),
+    ({"hosts": ["localhost"]}, "np=2 workers need as many hosts; there are localhost"),
+]
+
+
+@pytest.mark.parametrize(("settings", "message"), BAD)
+def test_what_cannot_be_run_is_refused(settings, message):
+    with pytest.raises(BadInput, match=message):
+        run_elastic(SOLUTION, 2, **settings)
+
+
+def test_this_machine_has_names_for_two_hosts():
+    names = names_of_this_machine()
+    assert len(set(names)) == len(names) >= 2
+
+
+def test_a_workers_line_is_shown_behind_the_workers_number(capsys):
+    display = RunDisplay("", quiet=False)
+    display.show(OutputLine(0, "stdout", "[3]<stdout>:here"))
+    display.show(OutputLine(0, "stdout", "from the launcher"))
+    assert capsys.readouterr().out == "[3] here\n[0] from the launcher\n"

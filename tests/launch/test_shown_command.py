@@ -1,0 +1,79 @@
+"""The line that a run shows does, typed into a terminal, what the run did."""
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from hvdcourse.launch.command_line import python_path
+from hvdcourse.launch.run import run
+from hvdcourse.rank.run_folder import RunFolder
+
+
+@pytest.mark.timeout(180)
+@pytest.mark.usefixtures("nothing_left")
+@pytest.mark.parametrize("backend", ["gloo", "mpi"])
+def test_the_shown_command_starts_the_same_ranks_with_the_same_arguments(backend, script, capfd):
+    path = script("""
+        import sys
+        import horovod.tensorflow as hvd
+        hvd.init()
+        print(f"rank {hvd.rank()} of {hvd.size()} {sys.argv[1:]}")
+    """)
+    result = run(path, 2, backend=backend, note="two words", epochs=1)
+    command = capfd.readouterr().out.splitlines()[0].removeprefix("$ ")
+    around = {**os.environ, "PATH": f"{Path(sys.prefix) / 'bin'}:{os.environ['PATH']}"}
+    # Root may not start mpirun otherwise; the course's own environment says so too.
+    allowed = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+    done = subprocess.run(
+        shlex.split(command), env={**around, **allowed}, capture_output=True, text=True, timeout=150
+    )
+    assert done.returncode == 0, done.stderr
+    # mpirun may mix two ranks' lines.
+    printed = sorted(re.findall(r"rank \d of \d \[.*?\]", done.stdout))
+    assert printed == sorted(line for (line,) in result.output)
+
+
+def test_the_shown_command_is_the_one_that_runs(script, capfd):
+    path = script("""
+        import psutil
+        lines = [" ".join(process.cmdline()) for process in psutil.Process().parents()]
+        print([line for line in lines if "bin/horovodrun" in line][-1])
+    """)
+    result = run(path, 1, note="two words")
+    command = capfd.readouterr().out.splitlines()[0].removeprefix("$ ")
+    assert shlex.split(command) == shlex.split(result.command)
+    assert result.output[0][0].endswith(" ".join(shlex.split(command)))
+
+
+@pytest.mark.parametrize("backend", ["gloo", "mpi"])
+def test_a_line_typed_by_hand_is_recorded_where_the_environment_says_so(backend, script, tmp_path):
+    path = script("from hvdcourse import report; report('answer', 42)")
+    environment = {**os.environ, "HVDCOURSE_RUN_FOLDER": str(tmp_path)}
+    environment["PYTHONPATH"] = python_path(os.environ)
+    command = ["horovodrun", "-np", "2", f"--{backend}", "python", str(path)]
+    subprocess.run(command, env=environment, check=True, capture_output=True, timeout=100)
+    folder = RunFolder(tmp_path)
+    for rank in (0, 1):
+        assert folder.read_state(rank, "ended")["status"] == 0
+        assert folder.read_lines(rank, "evidence") == [{"report": "answer", "value": 42}]
+
+
+@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="needs two cores")
+@pytest.mark.parametrize("backend", ["gloo", "mpi"])
+def test_a_line_typed_by_hand_splits_the_cores_alike(backend, script):
+    path = script("""
+        import os
+        import hvdcourse
+        print(f"<{sorted(os.sched_getaffinity(0))}>")
+    """)
+    command = ["horovodrun", "-np", "2", f"--{backend}", "python", str(path)]
+    by_hand = subprocess.run(command, check=True, capture_output=True, text=True, timeout=100)
+    shares = re.findall(r"<(\[[\d, ]+\])>", by_hand.stdout)
+    watched = run(path, 2, backend=backend, quiet=True)
+    assert sorted(shares) == sorted(line.strip("<>") for (line,) in watched.output)
+    assert shares[0] != shares[1]

@@ -1,0 +1,37 @@
+"""The ways in which ranks start, for tests that hold for all of them."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from hvdcourse.launch.result import RunResult
+from hvdcourse.launch.run import run, run_quickly
+
+
+@dataclass(frozen=True)
+class Start:
+    """One way to start ranks: call it as ``run``.
+
+    ``limit`` is a time limit in seconds by which the ranks have begun; horovodrun alone takes 3.
+    """
+
+    name: str
+    function: Callable[..., RunResult]
+    backend: str
+    limit: int
+
+    def __call__(self, *arguments: Any, **options: Any) -> RunResult:
+        return self.function(*arguments, backend=self.backend, **options)
+
+
+FORKED = Start("forked", run_quickly, "gloo", 6)
+QUICK_MPI = Start("quick mpi", run_quickly, "mpi", 6)
+GLOO = Start("horovodrun gloo", run, "gloo", 20)
+MPI = Start("horovodrun mpi", run, "mpi", 20)
+
+every_start = pytest.mark.parametrize(
+    "start", [FORKED, QUICK_MPI, GLOO, MPI], ids=lambda start: start.name
+)
+quick_starts = pytest.mark.parametrize("start", [FORKED, QUICK_MPI], ids=lambda start: start.name)

@@ -1,0 +1,119 @@
+"""Tables and plots of records: what is averaged, what is not, and that this is said."""
+
+import statistics
+import subprocess
+import sys
+
+import pytest
+from study_runs import record
+
+from hvdcourse.errors import BadInput
+from hvdcourse.plots.studies import plot_curves
+from hvdcourse.study.records import Records
+from hvdcourse.study.tables import summary, to_markdown
+
+
+def run(seed=0, condition="one", accuracy=0.5, epoch=None, **changed):
+    """A record whose last epoch has these measurements, and these fields of its own."""
+    settings = {name: changed.pop(name) for name in ("ranks", "learning_rate") if name in changed}
+    whole = record(seed, condition, accuracy, **settings)
+    earlier = {**whole["epochs"][0], "test_accuracy": 0.0}
+    whole["epochs"] = [earlier, {**whole["epochs"][0], **(epoch or {})}]
+    return {**whole, **changed}
+
+
+def test_each_condition_has_mean_deviation_and_the_number_of_seeds():
+    accuracies = [0.5, 0.7, 0.9]
+    runs = [run(seed, accuracy=accuracy) for seed, accuracy in enumerate(accuracies)]
+    table = summary([run(condition="two", ranks=2, steps=7), *runs])
+    assert list(table.index) == ["two", "one"]
+    row = table.loc["one"]
+    assert (row["ranks"], row["global_batch_size"], row["steps"]) == (1, 32, 4)
+    assert (row["seeds"], row["averaged"], row["diverged"]) == (3, 3, 0)
+    for name in ("test_accuracy", "accuracy"):
+        assert row[f"{name}_mean"] == pytest.approx(0.7)
+        assert row[f"{name}_std"] == pytest.approx(statistics.stdev(accuracies))
+    two = table.loc["two"]
+    assert (two["ranks"], two["global_batch_size"], two["steps"], two["seeds"]) == (2, 64, 7, 1)
+    assert two["test_accuracy_mean"] == 0.5
+    assert two.isna()["test_accuracy_std"]
+
+
+@pytest.mark.parametrize("broken", [{"loss": None}, {"test_loss": None}, {"loss": float("nan")}])
+def test_a_run_that_diverged_is_counted_and_not_averaged(broken):
+    """The accuracy of a diverged network is finite: that of guessing."""
+    row = summary([run(0, accuracy=0.8), run(1, accuracy=0.1, epoch=broken)]).loc["one"]
+    assert (row["seeds"], row["averaged"], row["diverged"]) == (2, 1, 1)
+    assert row["test_accuracy_mean"] == 0.8
+
+
+def test_where_all_runs_diverged_there_is_no_mean():
+    table = summary([run(0, epoch={"loss": None})])
+    assert table.loc["one"].isna()["test_accuracy_mean"]
+    assert to_markdown(table).splitlines()[-1].split("|")[5:9] == [
+        "     1 ", "        0 ", "        1 ", "                  – "
+    ]  # fmt: skip
+
+
+def test_a_run_without_the_value_is_not_averaged_silently():
+    runs = [run(0, steps_to_target=10), run(1, steps_to_target=20), run(2, steps_to_target=None)]
+    row = summary(runs, "steps_to_target", also=()).loc["one"]
+    assert (row["seeds"], row["averaged"], row["diverged"]) == (3, 2, 0)
+    assert row["steps_to_target_mean"] == 15
+
+
+def test_a_value_that_no_record_has_is_refused():
+    with pytest.raises(BadInput, match="no record has a 'test_acuracy'"):
+        summary([run()], "test_acuracy")
+
+
+def test_a_run_that_appears_twice_counts_once():
+    assert summary([run(), run()]).loc["one", "seeds"] == 1
+
+
+def test_two_names_for_the_same_settings_are_two_rows():
+    assert list(summary([run(), run(condition="same")]).index) == ["one", "same"]
+
+
+@pytest.mark.parametrize(
+    ("other", "said"),
+    [
+        ({"learning_rate": 0.1}, r"learning_rate \(0.05 and 0.1\)"),
+        ({"data": {"fingerprint": "1"}}, "their data"),
+    ],
+)
+def test_different_runs_under_one_name_are_never_averaged(other, said):
+    with pytest.raises(BadInput, match=f"the records of 'one' differ in {said}"):
+        summary([run(0), run(1, **other)])
+
+
+def test_no_runs_are_an_empty_table():
+    table = summary(Records())
+    assert len(table) == 0
+    assert len(to_markdown(table).splitlines()) == 2
+
+
+def test_markdown_has_a_rule_equal_lengths_and_no_bar_of_a_name():
+    table = summary(
+        [run(condition="a|b"), run(condition="one", seed=1, steps=123456, accuracy=2 / 3)]
+    )
+    lines = to_markdown(table).splitlines()
+    assert len({len(line) for line in lines}) == 1
+    assert lines[1].startswith("|-----------|------:|")
+    assert r"| a\|b      |" in lines[2]
+    assert "| 123456 |" in lines[3]
+    assert " 0.6667 |" in lines[3]
+
+
+def test_a_table_needs_no_tensorflow():
+    modules = "hvdcourse.study.tables, hvdcourse.study.grid"
+    code = f"import sys, {modules}; sys.exit('tensorflow' in sys.modules)"
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_curves_show_each_of_many_conditions_in_a_style_of_its_own():
+    names = [f"condition {number}" for number in range(14)]
+    (axes,) = plot_curves([run(condition=name) for name in names]).axes
+    lines = axes.get_lines()
+    assert [line.get_label() for line in lines] == [f"{name} (1 seed)" for name in names]
+    assert len({(line.get_color(), line.get_linestyle()) for line in lines}) == 14

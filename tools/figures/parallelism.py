@@ -1,0 +1,129 @@
+"""How work is shared (data and model parallelism) and how ranks wait (synchronous or not)."""
+
+from figures.drawing import NORMAL, SMALL, TITLE, Canvas, tint
+from hvdcourse.plots.palette import INK, PANEL, QUIET, RANK_COLOURS, SLATE, VERMILION, WHITE
+
+LAYERS = ("layer 1", "layer 2", "layer 3", "layer 4")
+LAYER_SIZE = (74, 26)
+
+
+def draw_layers(canvas: Canvas, left: float, top: float, names: tuple[str, ...], rank: int) -> None:
+    """Draw layers on top of each other in the colour of the rank that holds them."""
+    colour = RANK_COLOURS[rank]
+    for position, name in enumerate(names):
+        at = (left, top + position * 32)
+        canvas.box(at, LAYER_SIZE, tint(colour), colour, label=name, font=SMALL)
+
+
+def draw_data_parallel(canvas: Canvas) -> None:
+    """Draw two ranks with the whole model each and a half of the batch each."""
+    canvas.box((10, 10), (300, 326), PANEL, round=8)
+    canvas.text((160, 32), "data parallelism", TITLE, weight="bold")
+    for rank, left in enumerate((44, 202)):
+        middle = left + 37
+        canvas.text((middle, 62), f"rank {rank}", NORMAL)
+        colour = RANK_COLOURS[rank]
+        label = f"rows {32 * rank}–{32 * rank + 31}"
+        canvas.box((left - 8, 76), (90, 26), WHITE, colour, label=label, font=SMALL)
+        canvas.arrow((middle, 104), (middle, 122), INK)
+        draw_layers(canvas, left, 124, LAYERS, rank)
+        canvas.arrow((middle, 249), (middle, 282), INK)
+        canvas.text((middle + 8, 263), "gradient", SMALL, ha="left", color=QUIET)
+    canvas.box((36, 284), (248, 36), SLATE, SLATE, label="allreduce: mean gradient", colour=WHITE)
+
+
+def draw_model_parallel(canvas: Canvas) -> None:
+    """Draw two ranks with a half of the model each; the whole batch goes through both."""
+    canvas.box((324, 10), (306, 326), PANEL, round=8)
+    canvas.text((477, 32), "model parallelism", TITLE, weight="bold")
+    for rank, left in enumerate((360, 520)):
+        canvas.text((left + 37, 62), f"rank {rank}", NORMAL)
+    canvas.box((352, 76), (90, 26), WHITE, RANK_COLOURS[0], label="rows 0–63", font=SMALL)
+    canvas.arrow((397, 104), (397, 122), INK)
+    draw_layers(canvas, 360, 124, LAYERS[:2], 0)
+    draw_layers(canvas, 520, 188, LAYERS[2:], 1)
+    canvas.arrow((397, 184), (518, 201), INK, bend=0.32)
+    canvas.text((448, 236), "activations", SMALL, color=INK)
+    canvas.arrow((518, 194), (436, 169), VERMILION, bend=0.2, dashed=True)
+    canvas.text((524, 146), "gradients of\nactivations", SMALL, color=VERMILION)
+    canvas.arrow((557, 249), (557, 282), INK)
+    canvas.box((512, 284), (90, 36), SLATE, SLATE, label="loss", colour=WHITE)
+    canvas.text((419, 302), "one rank works,\nthe other waits", SMALL, color=QUIET)
+
+
+def draw_data_and_model_parallel() -> Canvas:
+    """Draw both ways to share one training step between two ranks."""
+    canvas = Canvas(640, 346, "Data parallelism and model parallelism on 2 ranks")
+    draw_data_parallel(canvas)
+    draw_model_parallel(canvas)
+    return canvas
+
+
+LANE, BAR, LANES_LEFT, UNIT = 32, 22, 84, 1.0
+# How long each rank computes on one batch, in milliseconds.
+COMPUTE = (100, 100, 100, 150)
+EXCHANGE, SHOWN = 20, 500
+
+
+def draw_lanes(canvas: Canvas, top: float, title: str) -> None:
+    """Write the panel's title and the ranks' names."""
+    canvas.text((14, top), title, TITLE, ha="left", weight="bold")
+    for rank in range(4):
+        canvas.text((14, top + 34 + rank * LANE), f"rank {rank}", NORMAL, ha="left")
+
+
+def draw_synchronous(canvas: Canvas, top: float) -> None:
+    """Draw steps in which all ranks wait for the slowest one, then average together."""
+    draw_lanes(canvas, top, "synchronous: every step ends in one allreduce")
+    step = max(COMPUTE) + EXCHANGE
+    for number in range(3):
+        start = LANES_LEFT + number * step * UNIT
+        for rank, compute in enumerate(COMPUTE):
+            y = top + 23 + rank * LANE
+            colour = RANK_COLOURS[rank]
+            canvas.bar((start, y), (compute * UNIT, BAR), tint(colour, 0.45), colour)
+            wait = max(COMPUTE) - compute
+            if wait:
+                at = (start + compute * UNIT, y)
+                canvas.bar(at, (wait * UNIT, BAR), WHITE, QUIET, hatch="///")
+        x = start + max(COMPUTE) * UNIT
+        canvas.bar((x, top + 21), (EXCHANGE * UNIT, 3 * LANE + BAR + 4), SLATE, SLATE)
+        middle = (x + EXCHANGE * UNIT / 2, top + 23 + (3 * LANE + BAR) / 2)
+        canvas.text(middle, "allreduce", SMALL, color=WHITE, rotation=90)
+
+
+def draw_asynchronous(canvas: Canvas, top: float) -> None:
+    """Draw ranks that send their gradients whenever they are ready, and never wait."""
+    draw_lanes(canvas, top, "asynchronous: every rank sends its gradient when it is ready")
+    server = top + 34 + 4 * LANE
+    width = (SHOWN + 2 * EXCHANGE) * UNIT
+    canvas.box((LANES_LEFT, server), (width, 24), SLATE, SLATE, round=3)
+    words = "parameter server: updates the weights at every arrival"
+    canvas.text((LANES_LEFT + width / 2, server + 12), words, SMALL, color=WHITE)
+    for rank, compute in enumerate(COMPUTE):
+        y = top + 23 + rank * LANE
+        colour = RANK_COLOURS[rank]
+        # Ranks begin a little apart, so that the arrows can be told from each other.
+        start = LANES_LEFT + rank * 12
+        while start + compute * UNIT <= LANES_LEFT + width:
+            canvas.bar((start, y), (compute * UNIT, BAR), tint(colour, 0.45), colour)
+            start += compute * UNIT
+            canvas.arrow((start, y + BAR), (start, server - 1), colour, line=1.3, head=8)
+
+
+def draw_synchronous_asynchronous() -> Canvas:
+    """Draw both time lines for four ranks of which one is slower."""
+    canvas = Canvas(640, 432, "Synchronous and asynchronous training as time lines")
+    draw_synchronous(canvas, 22)
+    draw_asynchronous(canvas, 202)
+    y = 398
+    canvas.arrow((LANES_LEFT, y), (632, y), QUIET)
+    for milliseconds in range(0, SHOWN + 1, 100):
+        x = LANES_LEFT + milliseconds * UNIT
+        canvas.line([(x, y - 4), (x, y + 4)])
+        canvas.text((x, y + 16), f"{milliseconds}", SMALL, color=QUIET)
+    canvas.text((14, y + 16), "time in ms", SMALL, color=QUIET, ha="left")
+    x = 492
+    canvas.bar((x, 15), (26, 14), WHITE, QUIET, hatch="///")
+    canvas.text((x + 34, 22), "waits", SMALL, ha="left")
+    return canvas
