@@ -13,6 +13,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from multiprocessing import forkserver
 from multiprocessing.process import BaseProcess
 from types import ModuleType
 from typing import Any
@@ -39,7 +40,7 @@ def can_fork(backend: str, environment: dict[str, str]) -> bool:
     """Tell whether forked ranks of a run are the same as newly started ones."""
     if environment.get("HVDCOURSE_FORK", "1") == "0" or backend != "gloo" or visible_gpus():
         return False
-    return read_at_start(environment) == (_OF_SERVER or read_at_start(dict(os.environ)))
+    return read_at_start(environment) == read_at_start(dict(os.environ))
 
 
 def start_process(module: str, arguments: tuple[Any, ...], *, forked: bool) -> BaseProcess:
@@ -52,14 +53,25 @@ def start_process(module: str, arguments: tuple[Any, ...], *, forked: bool) -> B
             process is started anew.
     """
     with _LOCK, _without_main_module():
-        if forked:
+        if forked and _server_fits():
             with suppress(OSError):
-                multiprocessing.set_forkserver_preload([PRELOADED])
-                _OF_SERVER.update(read_at_start(dict(os.environ)))
                 return _started(
                     multiprocessing.get_context("forkserver").Process, module, arguments
                 )
         return _started(multiprocessing.get_context("spawn").Process, module, arguments)
+
+
+def _server_fits() -> bool:
+    """Tell whether the fork server has this process's environment, after a new start if need be."""
+    environment = read_at_start(dict(os.environ))
+    if environment != _OF_SERVER:
+        if multiprocessing.active_children():
+            return False
+        forkserver._forkserver._stop()  # type: ignore[attr-defined]
+        multiprocessing.set_forkserver_preload([PRELOADED])
+        _OF_SERVER.clear()
+        _OF_SERVER.update(environment)
+    return True
 
 
 def _started(

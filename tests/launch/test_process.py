@@ -102,6 +102,18 @@ def test_ranks_are_started_anew_for_a_variable_that_is_read_at_a_start(script):
     assert result.output == [["0 False"]]
 
 
+def test_the_server_starts_anew_when_such_a_variable_of_its_caller_changes(script, monkeypatch):
+    path = script("""
+    import os, sys
+    print(os.environ.get("OMP_SETTING"), "tensorflow" in sys.modules)
+    """)
+    assert run_quickly(path, 1).output == [["None True"]]
+    monkeypatch.setenv("OMP_SETTING", "1")
+    assert run_quickly(path, 1).output == [["1 True"]]
+    monkeypatch.delenv("OMP_SETTING")
+    assert run_quickly(path, 1).output == [["None True"]]
+
+
 def test_every_rank_of_every_run_draws_its_own_random_numbers(script):
     path = script("""
     import random
