@@ -85,7 +85,8 @@ def main():
     brightness = images[rows].sum(axis=0)  # of each of the 64 pixels, over this rank's images
     report("brightness", brightness)
     # Step 7: Add the brightness up over all ranks, but leave each rank only its own part: rank 0
-    # the first 64 / size pixels, rank 1 the next, and so on.
+    # the first 64 / size pixels, rank 1 the next, and so on. Where 64 / size is not a whole number,
+    # the first ranks have one pixel more.
     # Half of an allreduce: the sum, without giving everyone all of it.
     my_brightness = hvd.reducescatter(brightness, op=hvd.Sum).numpy()
     report("my_brightness", my_brightness)

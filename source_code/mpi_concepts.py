@@ -73,7 +73,8 @@ def main():
     brightness = images[rows].sum(axis=0)  # of each of the 64 pixels, over this rank's images
     report("brightness", brightness)
     # TODO: Step 7: Add the brightness up over all ranks, but leave each rank only its own part:
-    # rank 0 the first 64 / size pixels, rank 1 the next, and so on.
+    # rank 0 the first 64 / size pixels, rank 1 the next, and so on. Where 64 / size is not a whole
+    # number, the first ranks have one pixel more.
     my_brightness = brightness
     report("my_brightness", my_brightness)
 

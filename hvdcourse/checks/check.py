@@ -95,13 +95,13 @@ def observe_runs(
                 result,
                 trial.arguments,
                 earlier=[run for _, run in done],
-                np=trial.np,
+                hosts=trial.hosts,
                 disturbed=trial.disturbed,
             )
             done.append((trial, observed))
             continue
-        ranks = "1 rank" if trial.np == 1 else f"{trial.np} ranks"
-        failure = f"On {ranks}{trial.about} the script did not end well.\n{result.explain()}"
+        where = f"On {trial.ranks_in_words}{trial.about}"
+        failure = f"{where} the script did not end well.\n{result.explain()}"
         failures = dict.fromkeys(needing, failure) | failures
     return done, failures
 
@@ -124,6 +124,7 @@ def start(exercise: Exercise, trial: Trial, folder: Path) -> RunResult:
     return run_quickly(
         script,
         trial.np,
+        hosts=trial.hosts,
         backend=exercise.backend,
         environment={
             OBSERVE_VARIABLE: exercise.observe,
@@ -149,17 +150,17 @@ def judge_step(
     if failure is not None:
         expected = "the script runs to its end on every rank"
         return verdict(passed=False, expected=expected, seen=failure.splitlines(), run_failed=True)
-    concerned = [observed for trial, observed in runs if trial.judges(step.number)]
-    try:
-        for observed in concerned:
+    concerned = [run for run in runs if run[0].judges(step.number)]
+    for trial, observed in concerned:
+        try:
             step.check(observed)
-    except Unmet as unmet:
-        lines = unmet.seen
-        if len({run.np for run in concerned}) > 1:
-            lines = [f"on {observed.np} ranks:", *lines]
-        return verdict(passed=False, expected=unmet.expected, seen=lines)
-    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
-        expected = "every rank reports values of the kind that the script's comments describe"
-        lines = [f"the check could not read what was reported: {type(error).__name__}: {error}"]
-        return verdict(passed=False, expected=expected, seen=lines)
+        except Unmet as unmet:
+            lines = unmet.seen
+            if len(concerned) > 1 or len(trial.hosts) > 1:
+                lines = [f"on {trial.ranks_in_words}{trial.about.removesuffix(',')}:", *lines]
+            return verdict(passed=False, expected=unmet.expected, seen=lines)
+        except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+            expected = "every rank reports values of the kind that the script's comments describe"
+            lines = [f"the check could not read what was reported: {type(error).__name__}: {error}"]
+            return verdict(passed=False, expected=expected, seen=lines)
     return verdict(passed=True, expected="", seen=[])

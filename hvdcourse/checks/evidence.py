@@ -86,8 +86,8 @@ class ObservedRank:
 class ObservedRun:
     """One run of an exercise: its ranks, and the arguments that the check chose for it.
 
-    ``earlier`` are the runs of the same check that came before it. ``np`` is the number of ranks or
-    workers, where ``result`` is that of their launcher alone. ``disturbed`` says that workers were
+    ``earlier`` are the runs of the same check that came before it. ``hosts`` has the number of
+    ranks or workers on each host; all are on one without it. ``disturbed`` says that workers were
     killed or added.
     """
 
@@ -96,15 +96,21 @@ class ObservedRun:
         result: RunResult,
         arguments: dict[str, Any],
         earlier: Sequence["ObservedRun"] = (),
-        np: int | None = None,
+        hosts: tuple[int, ...] = (),
         disturbed: bool = False,
     ):
         self.earlier = list(earlier)
         self.result = result
         self.ranks = [ObservedRank(rank) for rank in result.ranks]
-        self.np = result.np if np is None else np
+        self.hosts = hosts or (result.np,)
+        self.np = sum(self.hosts)
         self.disturbed = disturbed
         self.arguments = arguments
+
+    @property
+    def local_ranks(self) -> list[int]:
+        """The local rank of each rank."""
+        return [local_rank for ranks in self.hosts for local_rank in range(ranks)]
 
     def reported(self, name: str) -> list[Any]:
         """Return each rank's last value under this name. Raises Unmet where one has none."""

@@ -1,5 +1,6 @@
 """What an exercise consists of: the steps that it is done in, and the runs that show them."""
 
+import random
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -30,9 +31,20 @@ class Step:
             )
 
 
+# Where rank, local rank and cross rank differ, and size and local size: a script that takes one for
+# another goes wrong.
+UNEVEN_HOSTS = (2, 1)
+ALONE = (1,)
+
+
+def draw_count(least: int, most: int) -> int:
+    """Draw a number of samples that neither 2 nor 3 ranks share evenly, both bounds included."""
+    return random.choice([n for n in range(least, most + 1) if n % 2 and n % 3])
+
+
 @dataclass(frozen=True, kw_only=True)
 class Trial:
-    """One run of an exercise's script: the number of ranks and the script's arguments.
+    """One run of an exercise's script: the number of ranks on each host, the script's arguments.
 
     ``{rank}`` in an argument stands for each rank's own number. ``steps`` are the steps that this
     run is needed for; all, where it is empty. With a ``plan``, see ``hvdcourse.launch.elastic``, it
@@ -40,12 +52,24 @@ class Trial:
     about this run.
     """
 
-    np: int
+    hosts: tuple[int, ...]
     arguments: dict[str, Any]
     environment: dict[str, str] = field(default_factory=dict)
     steps: tuple[int, ...] = ()
     plan: tuple[dict[str, Any], ...] = ()
     about: str = ""
+
+    @property
+    def np(self) -> int:
+        """The number of ranks."""
+        return sum(self.hosts)
+
+    @property
+    def ranks_in_words(self) -> str:
+        """The number of ranks, and how they are spread where the hosts are several."""
+        ranks = "1 rank" if self.np == 1 else f"{self.np} ranks"
+        spread = f" on {len(self.hosts)} hosts ({' + '.join(map(str, self.hosts))})"
+        return ranks + (spread if len(self.hosts) > 1 else "")
 
     @property
     def disturbed(self) -> bool:

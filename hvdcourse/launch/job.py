@@ -11,9 +11,10 @@ from hvdcourse.machine.environment import NOT_FOR_RANKS
 class Job:
     """One run of a script on ``np`` ranks of this machine.
 
-    ``command`` is the line that starts the ranks, as a list of words. Where it is empty, the
-    supervisor starts them itself: the quick start of checks and studies. ``folder`` is the run
-    folder; ``environment`` is added to the caller's. Both limits are in seconds.
+    ``hosts`` has the number of ranks of each host that the ranks are told they are on; all of them
+    are this machine. ``command`` is the line that starts the ranks, as a list of words. Where it is
+    empty, the supervisor starts them itself: the quick start of checks and studies. ``folder`` is
+    the run folder; ``environment`` is added to the caller's. Both limits are in seconds.
     """
 
     np: int
@@ -24,6 +25,7 @@ class Job:
     timeout: float
     standstill: float
     folder: str
+    hosts: tuple[int, ...] = ()
     command: list[str] = field(default_factory=list)
 
 

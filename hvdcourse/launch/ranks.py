@@ -109,7 +109,8 @@ def start_gloo_ranks(job: Job) -> Started:
 
     from hvdcourse.launch.rendezvous import start_rendezvous
 
-    slots = get_host_assignments(parse_hosts(f"localhost:{job.np}"), job.np)
+    hosts = ",".join(f"host{number}:{ranks}" for number, ranks in enumerate(job.hosts or [job.np]))
+    slots = get_host_assignments(parse_hosts(hosts), job.np)
     server, port = start_rendezvous()
     server.init(slots)
     environment = {

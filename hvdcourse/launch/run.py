@@ -136,6 +136,7 @@ def run_quickly(
     folder: str | Path | None = None,
     arguments: Arguments = (),
     environment: Mapping[str, str] | None = None,
+    hosts: Sequence[int] = (),
     quiet: bool = True,
     must_succeed: bool = True,
     **options: Any,
@@ -143,12 +144,14 @@ def run_quickly(
     """Do what ``run`` does without calling ``horovodrun``: the quick start of checks and studies.
 
     From the second run of a process on, ranks over Gloo are forked from one that has imported
-    TensorFlow. It prints no command; everything else is as for ``run``.
+    TensorFlow. It prints no command. With ``hosts``, such as (2, 1), Horovod over Gloo is told that
+    the ranks are on hosts with so many of them each, as their local and cross ranks then say.
+    Everything else is as for ``run``.
     """
     job = checked_job(
         script, np, backend, timeout, standstill, folder, arguments, environment, options
     )
-    return run_job(job, quiet, must_succeed)
+    return run_job(replace(job, hosts=tuple(hosts)), quiet, must_succeed)
 
 
 def checked_job(

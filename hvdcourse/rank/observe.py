@@ -58,9 +58,7 @@ def observe(folder: RunFolder, rank: int, what: str) -> Callable[[], None]:
     finish = _nothing_to_finish
     if what == "training":
         from hvdcourse.rank.observe_training import TrainingObserver
-        from hvdcourse.rank.pretended_gpus import pretend_another_local_rank
 
-        pretend_another_local_rank()
         observer = TrainingObserver(folder, rank)
         observer.start()
         what, finish = "horovod", observer.finish

@@ -5,24 +5,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from hvdcourse.rank.place import Place
-
 COUNT = 8
-
-
-def pretend_another_local_rank() -> None:
-    """Let Horovod count the ranks of this machine from its second one on.
-
-    On a single machine a local rank is the rank, and nobody could see which of them a script takes.
-    """
-    from horovod.tensorflow import mpi_ops
-
-    place, library = Place.from_environment(), mpi_ops._basics.MPI_LIB_CTYPES
-    real, pretended = library.horovod_local_rank, (place.local_rank + 1) % place.local_size
-    # Before hvd.init() it is -1.
-    library.horovod_local_rank = lambda: -1 if real() < 0 else pretended
-    # For a script that asks the launcher. Horovod itself counts anew, and does not mind.
-    os.environ["HOROVOD_LOCAL_RANK"] = str(pretended)
 
 
 class PretendedGPUs:

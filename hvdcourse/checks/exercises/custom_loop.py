@@ -1,9 +1,16 @@
-"""What each step of ``custom_loop.py`` must make true, on 2 ranks."""
+"""What each step of ``custom_loop.py`` must make true, on 3 ranks and on 1."""
 
 import random
 from typing import Any
 
-from hvdcourse.checks.exercise import Exercise, Step, Trial
+from hvdcourse.checks.exercise import (
+    ALONE,
+    UNEVEN_HOSTS,
+    Exercise,
+    Step,
+    Trial,
+    draw_count,
+)
 from hvdcourse.checks.exercises import training
 
 EPOCHS = 2
@@ -12,7 +19,7 @@ EPOCHS = 2
 def arguments() -> dict[str, Any]:
     """Return arguments for one run: few images, first weights and orders that differ by rank."""
     return {
-        "images": random.randrange(129, 160, 2),
+        "images": draw_count(129, 160),
         "epochs": EPOCHS,
         "batch_size": 16,
         "learning_rate": 0.02,
@@ -70,6 +77,9 @@ EXERCISE = Exercise(
     notebook="03_multi_gpu_horovodrun",
     backend="gloo",
     observe="training",
-    trials=lambda _: [Trial(np=2, arguments=arguments())],
+    trials=lambda _: [
+        Trial(hosts=UNEVEN_HOSTS, arguments=arguments()),
+        Trial(hosts=ALONE, arguments=arguments()),
+    ],
     steps=STEPS,
 )

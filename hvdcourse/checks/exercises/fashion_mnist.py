@@ -1,4 +1,4 @@
-"""What each step of ``fashion_mnist.py`` must make true, on 2 ranks, resumed, and on 1."""
+"""What each step of ``fashion_mnist.py`` must make true, on 3 ranks, resumed, and on 1."""
 
 import random
 from collections.abc import Iterator
@@ -8,7 +8,14 @@ from typing import Any
 import numpy as np
 
 from hvdcourse.checks.evidence import ObservedRank, ObservedRun, demand
-from hvdcourse.checks.exercise import Exercise, Step, Trial
+from hvdcourse.checks.exercise import (
+    ALONE,
+    UNEVEN_HOSTS,
+    Exercise,
+    Step,
+    Trial,
+    draw_count,
+)
 from hvdcourse.checks.exercises import learning_rate, training
 from hvdcourse.checks.exercises.training_notes import (
     COMPRESSED,
@@ -27,12 +34,12 @@ FACTORS = (1, 1, 0.1, 0.01)
 
 
 def arguments(folder: Path) -> dict[str, Any]:
-    """Return arguments for one run: few images, and shares of unequal length on 2 ranks.
+    """Return arguments for one run: few images, and shares of unequal length.
 
     Every rank draws its first weights apart, and has a folder that no other rank sees.
     """
     return {
-        "images": random.randrange(225, 256, 2),
+        "images": draw_count(225, 256),
         "epochs": EPOCHS,
         "batch_size": 16,
         "learning_rate": 0.02,
@@ -124,14 +131,19 @@ def moved_by_layer(rank: ObservedRank) -> np.ndarray:
 
 
 def trials(folder: Path) -> Iterator[Trial]:
-    """Yield a run on 2 ranks, that run again from where a kill would have left it, and one on 1."""
+    """Yield a run on 3 ranks, that run again from where a kill would have left it, and one on 1."""
     chosen = arguments(folder / "whole")
     keep = {COPY_VARIABLE: f"{KILLED_AFTER}:{folder / 'whole'}:{folder / 'killed'}"}
-    yield Trial(np=2, arguments=chosen, environment=keep)
+    yield Trial(hosts=UNEVEN_HOSTS, arguments=chosen, environment=keep)
     resumed = {**chosen, "folder": str(folder / "killed" / "{rank}")}
-    yield Trial(np=2, arguments=resumed, steps=(7,), about=", resumed from a checkpoint,")
+    yield Trial(
+        hosts=UNEVEN_HOSTS,
+        arguments=resumed,
+        steps=(7,),
+        about=", resumed from a checkpoint,",
+    )
     alone = {**arguments(folder / "alone"), "images": 65}
-    yield Trial(np=1, arguments=alone, steps=(8, 9))
+    yield Trial(hosts=ALONE, arguments=alone, steps=(8, 9))
 
 
 STEPS = (

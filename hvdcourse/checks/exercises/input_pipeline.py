@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from hvdcourse.checks.evidence import ObservedRun, demand_of_run
-from hvdcourse.checks.exercise import Exercise, Step, Trial
+from hvdcourse.checks.exercise import ALONE, Exercise, Step, Trial
 from hvdcourse.training.fed_epoch import FedEpoch
 
 BATCH_SIZE = 16
@@ -261,7 +261,7 @@ EXERCISE = Exercise(
     notebook="02_single_gpu_baseline",
     backend="gloo",
     observe="",
-    trials=lambda _: [Trial(np=1, arguments=arguments())],
+    trials=lambda _: [Trial(hosts=ALONE, arguments=arguments())],
     steps=STEPS,
     # With one heap for all threads, what is no longer used can go back to the system.
     environment={"MALLOC_ARENA_MAX": "1"},

@@ -1,4 +1,4 @@
-"""What the repair of each script that is broken on purpose must make true, on 2 ranks."""
+"""What the repair of each script that is broken on purpose must make true, on 3 ranks."""
 
 import random
 from collections.abc import Callable
@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from hvdcourse.checks.evidence import ObservedRun, demand
-from hvdcourse.checks.exercise import Exercise, Step, Trial
+from hvdcourse.checks.exercise import UNEVEN_HOSTS, Exercise, Step, Trial
 from hvdcourse.checks.exercises import training
 from hvdcourse.checks.exercises.training_notes import COMPRESSED, distance, gradients, notes
 
@@ -69,7 +69,7 @@ def lab(
         notebook="03_multi_gpu_horovodrun",
         backend="gloo",
         observe="training",
-        trials=lambda _: [Trial(np=2, arguments=arguments())],
+        trials=lambda _: [Trial(hosts=UNEVEN_HOSTS, arguments=arguments())],
         steps=(step,),
         standstill=STANDSTILL_SECONDS,
         ends_untouched=ends_untouched,
@@ -79,7 +79,7 @@ def lab(
 EXERCISES = (
     lab(
         name="lab_no_broadcast",
-        arguments=lambda: few_images(96),
+        arguments=lambda: few_images(97),
         ends_untouched=True,
         step=Step(
             number=1,
@@ -93,7 +93,7 @@ EXERCISES = (
     ),
     lab(
         name="lab_collective_on_rank_0",
-        arguments=lambda: few_images(64),
+        arguments=lambda: few_images(65),
         ends_untouched=False,
         step=Step(
             number=1,
@@ -104,7 +104,7 @@ EXERCISES = (
     ),
     lab(
         name="lab_uneven_shards",
-        arguments=lambda: few_images(random.choice((65, 97, 129))),
+        arguments=lambda: few_images(random.choice((97, 145, 193))),
         ends_untouched=False,
         step=Step(
             number=1,
@@ -118,7 +118,7 @@ EXERCISES = (
     ),
     lab(
         name="lab_unwrapped_optimizer",
-        arguments=lambda: few_images(96, epochs=1),
+        arguments=lambda: few_images(97, epochs=1),
         ends_untouched=True,
         step=Step(
             number=1,

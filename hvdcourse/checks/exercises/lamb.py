@@ -1,4 +1,4 @@
-"""What each step of ``lamb.py`` must make true, update by update and layer by layer, on 2 ranks.
+"""What each step of ``lamb.py`` must make true, update by update and layer by layer, on 3 ranks.
 
 Each value is judged by those that it is made of, as the rank kept them: a mistake shows in its own
 step, and not in all that follows from it.
@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from hvdcourse.checks.evidence import ObservedRun, demand
-from hvdcourse.checks.exercise import Exercise, Step, Trial
+from hvdcourse.checks.exercise import UNEVEN_HOSTS, Exercise, Step, Trial
 from hvdcourse.checks.exercises.lamb_updates import TOLERANCE, LayerUpdate, difference, updates_of
 
 UPDATES = 4
@@ -244,7 +244,7 @@ EXERCISE = Exercise(
     notebook="04_convergence",
     backend="gloo",
     observe="",
-    trials=lambda _: [Trial(np=2, arguments=arguments())],
+    trials=lambda _: [Trial(hosts=UNEVEN_HOSTS, arguments=arguments())],
     steps=STEPS,
     timeout=120,
 )

@@ -1,21 +1,27 @@
 """What each step of ``mpi_concepts.py`` must make true, judged by what the ranks report."""
 
-import random
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from hvdcourse.checks.evidence import ObservedRun, demand
-from hvdcourse.checks.exercise import Exercise, Step, Trial
+from hvdcourse.checks.exercise import (
+    ALONE,
+    UNEVEN_HOSTS,
+    Exercise,
+    Step,
+    Trial,
+    draw_count,
+)
 from hvdcourse.data.sets import load_digits
 
 
-def arguments(folder: Path) -> dict[str, Any]:
-    """Return arguments for one check: an odd number of images, so that the shares differ."""
+def arguments(summary: Path) -> dict[str, Any]:
+    """Return arguments for one run: a number of images that no number of ranks shares evenly."""
     return {
-        "images": random.randrange(41, 90, 2),
-        "summary": str(folder / "summary.txt"),
+        "images": draw_count(41, 89),
+        "summary": str(summary),
         "write_seconds": 0.5,
     }
 
@@ -42,8 +48,11 @@ def error_in_words(value: Any, expected: np.ndarray) -> str:
 
 
 def took_part(run: ObservedRun, since: str, before: str) -> list[bool]:
-    """Return for every rank whether it took part in a collective between two reports."""
-    return [bool(rank.communicated(since, before)[-1]) for rank in run.ranks]
+    """Return for every rank whether it took part in a collective between two reports.
+
+    A rank that is alone need not.
+    """
+    return [run.np == 1 or bool(rank.communicated(since, before)[-1]) for rank in run.ranks]
 
 
 def demand_by_collective(
@@ -63,10 +72,11 @@ def demand_by_collective(
 def check_place(run: ObservedRun) -> None:
     places = run.reported("place")
     demand(
-        f"the ranks are 0 to {run.np - 1} of {run.np}, on one machine",
+        f"the ranks are 0 to {run.np - 1} of {run.np}, and their local ranks "
+        + ", ".join(map(str, run.local_ranks)),
         [
-            place == {"rank": rank, "size": run.np, "local_rank": rank}
-            for rank, place in enumerate(places)
+            place == {"rank": rank, "size": run.np, "local_rank": local_rank}
+            for (rank, place), local_rank in zip(enumerate(places), run.local_ranks, strict=True)
         ],
         places,
     )
@@ -137,13 +147,13 @@ def check_regroup(run: ObservedRun) -> None:
 
 def check_reducescatter(run: ObservedRun) -> None:
     total = np.sum([np.array(brightness) for brightness in run.reported("brightness")], axis=0)
-    parts, received = np.split(total, run.np), run.reported("my_brightness")
+    parts, received = np.array_split(total, run.np), run.reported("my_brightness")
     met = [close(pixels, part) for pixels, part in zip(received, parts, strict=True)]
     collective = took_part(run, "brightness", "my_brightness")
     lines = [f"{len(pixels)} pixels with a sum of {np.sum(pixels):.3f}" for pixels in received]
-    sums = ", ".join(f"{part.sum():.3f}" for part in parts)
+    sums = ", ".join(f"{len(part)} with a sum of {part.sum():.3f}" for part in parts)
     demand_by_collective(
-        f"each rank gets its {64 // run.np} pixels summed over the ranks, by a collective ({sums})",
+        f"each rank gets its own pixels ({sums}) summed over the ranks, by a collective",
         met,
         collective,
         lines,
@@ -244,6 +254,9 @@ EXERCISE = Exercise(
     notebook="01_mpi_concepts",
     backend="gloo",
     observe="horovod",
-    trials=lambda folder: [Trial(np=2, arguments=arguments(folder))],
+    trials=lambda folder: [
+        Trial(hosts=UNEVEN_HOSTS, arguments=arguments(folder / "summary.txt")),
+        Trial(hosts=ALONE, arguments=arguments(folder / "summary_alone.txt")),
+    ],
     steps=STEPS,
 )

@@ -195,7 +195,7 @@ EXERCISE = Exercise(
     notebook="01_mpi_concepts",
     backend="mpi",
     observe="mpi4py",
-    trials=lambda _: [Trial(np=np, arguments=arguments()) for np in (2, 3, 5)],
+    trials=lambda _: [Trial(hosts=(ranks,), arguments=arguments()) for ranks in (2, 3, 5, 1)],
     steps=STEPS,
     timeout=12,
 )

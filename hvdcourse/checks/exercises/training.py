@@ -26,12 +26,10 @@ def check_place(run: ObservedRun) -> None:
     places = [notes(rank, "place")[0] for rank in run.ranks]
     demand(
         f"the ranks are 0 to {run.np - 1} of {run.np}, and each sees one GPU, with the number of "
-        "its local rank (which the check lets differ from the rank, as on several machines; where "
-        "there are no GPUs, it pretends that there are)",
+        "its local rank (where there are no GPUs, the check pretends that there are)",
         [
-            (place["rank"], place["size"]) == (rank, run.np)
-            and place["gpus"] == [place["local_rank"]]
-            for rank, place in enumerate(places)
+            (place["rank"], place["size"]) == (rank, run.np) and place["gpus"] == [local_rank]
+            for (rank, place), local_rank in zip(enumerate(places), run.local_ranks, strict=True)
         ],
         map(place_in_words, places),
     )
