@@ -145,11 +145,11 @@ def start(exercise: Exercise, trial: Trial, folder: Path) -> RunResult:
 def judge_step(
     step: Step, runs: list[tuple[Trial, ObservedRun]], failure: str | None
 ) -> StepVerdict:
-    """Judge one step by what was observed. A run that did not end well never passes."""
+    """Judge one step by what was observed. A run that did not end well never passes.
+
+    Where other runs did end well and show what is wrong, that says more than the failure.
+    """
     verdict = functools.partial(StepVerdict, step.number, step.title, hint=step.hint)
-    if failure is not None:
-        expected = "the script runs to its end on every rank"
-        return verdict(passed=False, expected=expected, seen=failure.splitlines(), run_failed=True)
     concerned = [run for run in runs if run[0].judges(step.number)]
     for trial, observed in concerned:
         try:
@@ -163,4 +163,7 @@ def judge_step(
             expected = "every rank reports values of the kind that the script's comments describe"
             lines = [f"the check could not read what was reported: {type(error).__name__}: {error}"]
             return verdict(passed=False, expected=expected, seen=lines)
+    if failure is not None:
+        expected = "the script runs to its end on every rank"
+        return verdict(passed=False, expected=expected, seen=failure.splitlines(), run_failed=True)
     return verdict(passed=True, expected="", seen=[])

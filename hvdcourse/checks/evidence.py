@@ -1,8 +1,11 @@
 """What a check may look at: the findings and messages of real ranks, and how to judge them."""
 
+import reprlib
 from collections.abc import Iterable, Sequence
 from itertools import dropwhile
 from typing import Any
+
+import numpy as np
 
 from hvdcourse.launch.result import RankResult, RunResult
 
@@ -18,6 +21,10 @@ class Unmet(Exception):
     def __init__(self, expected: str, seen: list[str]):
         super().__init__(expected)
         self.expected, self.seen = expected, seen
+
+
+# By number of dimensions.
+_KINDS = ("a number", "a list of numbers", "a table of numbers")
 
 
 class ObservedRank:
@@ -42,6 +49,26 @@ class ObservedRank:
     def reported(self, name: str) -> Any:
         """Return the last value reported under this name. Raises Unmet without one."""
         return self.all_reported(name)[-1]
+
+    def all_numbers(self, name: str, dimensions: int) -> list[np.ndarray]:
+        """Return every value that the rank reported under this name, as arrays of float64.
+
+        Raises:
+            Unmet: it reported none, or something that is no numbers in so many dimensions.
+        """
+        arrays = []
+        for value in self.all_reported(name):
+            try:
+                array = np.array(value, np.float64)
+            except (TypeError, ValueError):
+                array = None
+            if array is None or array.ndim != dimensions:
+                raise Unmet(
+                    f"every rank reports {name!r} as {_KINDS[dimensions]}",
+                    [f"rank {self.rank}: reported {reprlib.repr(value)}"],
+                )
+            arrays.append(array)
+        return arrays
 
     def notes(self, name: str, since: str | None = None) -> list[Any]:
         """Return the values of all notes that were taken of the rank under this name.
@@ -115,6 +142,13 @@ class ObservedRun:
     def reported(self, name: str) -> list[Any]:
         """Return each rank's last value under this name. Raises Unmet where one has none."""
         return [rank.reported(name) for rank in self.ranks]
+
+    def numbers(self, name: str, dimensions: int = 1) -> list[np.ndarray]:
+        """Return each rank's last value under this name, as an array of so many dimensions.
+
+        Raises Unmet where a rank reported none, or something else than numbers.
+        """
+        return [rank.all_numbers(name, dimensions)[-1] for rank in self.ranks]
 
 
 def demand(expected: str, met: Iterable[bool], lines: Iterable[Any]) -> None:

@@ -6,6 +6,7 @@ Every entry joins the rank's evidence between its reports, in the order in which
 import functools
 import inspect
 import re
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -38,6 +39,7 @@ _MPI_COLLECTIVE = re.compile(
     "scatter)(v|w|_block)?(_init)?",
     re.IGNORECASE,
 )
+LATE_SECONDS = 0.02
 # What they return is of a plain type again, on which nothing would be recorded.
 _MPI_CREATIONS = (
     *("Split", "Split_type", "Create", "Create_group", "Create_cart", "Create_graph"),
@@ -52,8 +54,9 @@ def _nothing_to_finish() -> None:
 def observe(folder: RunFolder, rank: int, what: str) -> Callable[[], None]:
     """Start to record what this rank does, and return what is to be called when it is done.
 
-    ``what`` is ``"horovod"`` or ``"mpi4py"`` for what it communicates through, ``"training"``, or
-    for the challenge ``"challenge"`` or ``"timed challenge"``.
+    ``what`` is ``"horovod"`` or ``"mpi4py"`` for what it communicates through, ``"concepts"`` for
+    Horovod with digits that differ by rank, ``"training"``, or for the challenge ``"challenge"`` or
+    ``"timed challenge"``.
     """
     finish = _nothing_to_finish
     if what == "training":
@@ -62,6 +65,11 @@ def observe(folder: RunFolder, rank: int, what: str) -> Callable[[], None]:
         observer = TrainingObserver(folder, rank)
         observer.start()
         what, finish = "horovod", observer.finish
+    elif what == "concepts":
+        from hvdcourse.rank.own_digits import give_own_digits
+
+        give_own_digits(rank)
+        what = "horovod"
     elif what in ("challenge", "timed challenge"):
         from hvdcourse.rank.observe_challenge import ChallengeObserver
 
@@ -76,7 +84,7 @@ def observe(folder: RunFolder, rank: int, what: str) -> Callable[[], None]:
     return finish
 
 
-def observe_horovod(record: Callable[[str, str, int], None]) -> None:
+def observe_horovod(record: Callable[..., None]) -> None:
     """Record every collective that runs eagerly through Horovod's TensorFlow library."""
     from horovod.tensorflow import mpi_ops
 
@@ -87,14 +95,15 @@ def observe_horovod(record: Callable[[str, str, int], None]) -> None:
 
 
 def recorded(
-    operation: Callable[..., Any], name: str, record: Callable[[str, str, int], None]
+    operation: Callable[..., Any], name: str, record: Callable[..., None]
 ) -> Callable[..., Any]:
     """Return the operation with a note taken of each call and of the bytes this rank puts in."""
 
     @functools.wraps(operation)
     def call(data: Any, *arguments: Any, **options: Any) -> Any:
         result = operation(data, *arguments, **options)
-        record("collective", name, number_of_bytes(data))
+        root = {"root": options["root_rank"]} if "root_rank" in options else {}
+        record("collective", name, number_of_bytes(data), **root)
         return result
 
     return call
@@ -132,6 +141,9 @@ def observe_mpi4py(record: Callable[..., None]) -> None:
             # Ranks of the world, whatever number they have in the communicator.
             (to,) = communicator.group.Translate_ranks([given["dest"]], world)
             record("message", name, size, to=to)
+            if MPI.COMM_WORLD.rank % 2:
+                # Half of the ranks are late, so that a message that nobody waits for is missed.
+                time.sleep(LATE_SECONDS)
             return method(*arguments, **options)
 
         return call
@@ -142,7 +154,10 @@ def observe_mpi4py(record: Callable[..., None]) -> None:
         return len(MPI.pickle.dumps(data)) if size is None else size
 
     def size_of_buffer(data: Any) -> int:
-        return MPI.memory(plain_buffer(data)).nbytes
+        array, count = parts_of_buffer(data)
+        if count is None:
+            return MPI.memory(array).nbytes
+        return count * getattr(array, "itemsize", 1)
 
     def collective(name: str, method: Callable[..., Any]) -> Callable[..., Any]:
         def call(*arguments: Any, **options: Any) -> Any:
@@ -155,6 +170,17 @@ def observe_mpi4py(record: Callable[..., None]) -> None:
     vars(MPI)["COMM_WORLD"] = observed(MPI.COMM_WORLD)
 
 
-def plain_buffer(data: Any) -> Any:
-    """Return the array of an mpi4py buffer, which may come as ``[array, count, datatype]``."""
-    return data[0] if isinstance(data, list | tuple) else data
+def parts_of_buffer(data: Any) -> tuple[Any, int | None]:
+    """Return the array of an mpi4py buffer, and how many of its numbers travel; None for all.
+
+    It may come as [array, datatype], [array, count], [array, count, datatype], or with
+    (count, displacement) in the place of the count:
+    https://mpi4py.readthedocs.io/en/stable/tutorial.html#communication-of-buffer-like-objects
+    """
+    if not isinstance(data, list | tuple):
+        return data, None
+    array, *rest = data
+    count = rest[0] if rest else None
+    if isinstance(count, list | tuple):
+        count = count[0]
+    return array, count if isinstance(count, int) else None

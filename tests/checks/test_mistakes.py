@@ -1,102 +1,33 @@
 """Mistakes that learners make: each fails its own step, with words that help."""
 
 import pytest
+from mistakes import mpi_concepts
 from verdicts import SECONDS_UNTIL_A_VERDICT, changed, passed, told, verdict_on
 
 pytestmark = [pytest.mark.timeout(240)]
 
-# Mistakes of different steps share a run: each step is judged by itself.
-SCORES = '    report("all_scores", all_scores)\n'
-SUMMARY = 'report("summary", arguments.summary.read_text() if arguments.summary.exists() else "")'
-# Every rank could read all images, and compute what the others know.
-BY_ITSELF = (
-    "all_scores = np.concatenate([(images[r::size] - mean) @ direction for r in range(size)])"
+ROUNDS = {"mpi_concepts": mpi_concepts.ROUNDS}
+
+
+@pytest.mark.parametrize(
+    ("name", "number"),
+    [(name, number) for name, rounds in ROUNDS.items() for number in range(len(rounds))],
 )
-MISTAKES = {
-    "alike": (
-        ("default_rng()", "default_rng(5)"),
-        ("direction = hvd.broadcast(direction, root_rank=0).numpy()", "pass"),
-        (
-            "mean = total / count",
-            "mean = hvd.allreduce(images[rows].mean(axis=0), op=hvd.Average).numpy()",
-        ),
-        (SCORES, ""),
-        (SUMMARY, 'report("summary", 7)'),
-    ),
-    "alone": (
-        ("    mean = total / count", "    mean = images.mean(axis=0)"),
-        ('total = hvd.allreduce(images[rows].sum(axis=0), op=hvd.Sum, name="total").numpy()', ""),
-        ('count = hvd.allreduce(np.float64(len(rows)), op=hvd.Sum, name="count").numpy()', ""),
-        (SCORES, f"    if rank == 0:\n    {SCORES}"),
-        ('report("my_brightness", my_brightness)', 'report("my_brightness", "much")'),
-        ("        write_summary(arguments", "        (arguments"),
-    ),
-    "too early and by itself": (
-        ("all_scores = hvd.allgather(scores).numpy()", BY_ITSELF),
-        (
-            "regrouped = hvd.alltoall(in_order, splits=splits.astype(np.int32))[0].numpy()",
-            "regrouped = np.flatnonzero(labels % size == rank)",
-        ),
-        (
-            "my_brightness = hvd.reducescatter(brightness, op=hvd.Sum).numpy()",
-            "my_brightness = np.split(images.sum(axis=0), size)[rank]",
-        ),
-        ('    hvd.allreduce(np.float32(0), name="barrier")\n', ""),
-    ),
-}
-
-
-def seen(mistakes: str, number: int) -> str:
-    """Return what the learner who made these mistakes is told of a step; "" where it passes."""
-    verdict = verdict_on("mpi_concepts", changed("mpi_concepts", *MISTAKES[mistakes]))
-    assert verdict.failure is None, verdict.failure
-    step = verdict.steps[number - 1]
-    return "" if step.passed else "\n".join([step.expected, *step.seen])
-
-
-def test_a_seed_that_makes_all_ranks_draw_alike_is_no_broadcast():
-    assert "every rank draws a direction of its own" in seen("alike", 3)
-
-
-def test_a_mean_of_means_is_no_mean():
-    expected, *by_rank = seen("alike", 4).splitlines()
-    assert "every rank gets the mean over all ranks' images" in expected
-    assert [line[:7] for line in by_rank] == ["rank 0:", "rank 1:"]
-
-
-def test_the_right_mean_without_talking_to_the_other_rank_is_not_enough():
-    assert "without a collective" in seen("alone", 4)
-
-
-def test_a_missing_report_is_named_with_the_rank():
-    assert "rank 0 reported no 'all_scores'" in seen("alike", 5)
-    assert "rank 1 reported no 'all_scores'" in seen("alone", 5)
-
-
-def test_a_report_of_another_kind_fails_its_step_with_a_reason():
-    assert "the check could not read what was reported" in seen("alike", 8)
-    assert "the check could not read what was reported" in seen("alone", 7)
-
-
-def test_a_summary_that_nobody_writes_fails():
-    assert "in the end it has 0" in seen("alone", 8)
-
-
-def test_without_a_barrier_a_rank_goes_on_too_early():
-    assert "rank 1: read 0 lines from the summary" in seen("too early and by itself", 8)
-
-
-@pytest.mark.parametrize("number", [5, 6, 7])
-def test_what_a_rank_computes_by_itself_it_has_not_got_from_the_others(number):
-    expected, *by_rank = seen("too early and by itself", number).splitlines()
-    assert "by a collective" in expected
-    assert all(line.endswith(", without a collective") for line in by_rank)
-
-
-def test_mistakes_in_some_steps_fail_no_other_steps():
-    assert not any(seen("alike", number) for number in (1, 2, 6, 7))
-    assert not any(seen("alone", number) for number in (1, 2, 3, 6))
-    assert not any(seen("too early and by itself", number) for number in (1, 2, 3, 4))
+def test_each_mistake_fails_its_own_step_with_words_that_name_it(name, number):
+    made = ROUNDS[name][number]
+    changes = [change for mistake in made.mistakes for change in mistake.changes]
+    verdict = verdict_on(name, changed(name, *changes))
+    assert bool(verdict.failure) == made.crashes, verdict.failure
+    for mistake in made.mistakes:
+        step = verdict.steps[mistake.step - 1]
+        assert not step.passed, mistake.name
+        words = "\n".join([step.expected, *step.seen])
+        for said in mistake.said:
+            assert said in words, f"{mistake.name}: {words}"
+    failed = {step.number for step in verdict.steps if not step.passed}
+    assert made.crashes or failed <= {mistake.step for mistake in made.mistakes} | set(
+        made.spoiled
+    ), told(verdict)
 
 
 def test_a_barrier_that_one_rank_never_reaches_ends_in_a_verdict():

@@ -1,5 +1,6 @@
 """What each step of ``mpi_concepts.py`` must make true, judged by what the ranks report."""
 
+import random
 from pathlib import Path
 from typing import Any
 
@@ -12,163 +13,208 @@ from hvdcourse.checks.exercise import (
     Exercise,
     Step,
     Trial,
-    draw_count,
+)
+from hvdcourse.checks.exercises.collective_results import (
+    close,
+    demand_by_collective,
+    in_short,
+    took_part,
+    which,
 )
 from hvdcourse.data.sets import load_digits
+from hvdcourse.rank.own_digits import digits_of_rank
 
 
-def arguments(summary: Path) -> dict[str, Any]:
-    """Return arguments for one run: a number of images that no number of ranks shares evenly."""
+def arguments(summary: Path, left_over: int) -> dict[str, Any]:
+    """Return arguments for one run: 3 ranks' equal shares leave so many images over."""
     return {
-        "images": draw_count(41, 89),
+        "images": 3 * random.randrange(14, 29) + left_over,
         "summary": str(summary),
         "write_seconds": 0.5,
     }
 
 
-def images_and_labels(run: ObservedRun) -> tuple[np.ndarray, np.ndarray]:
-    """Return the images (n, 64) and labels (n,) that the script was given."""
+def images_and_labels(run: ObservedRun) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Return for each rank the images (n, 64) and labels (n,) that its script was given."""
     digits, count = load_digits(), run.arguments["images"]
-    images = digits.train_images[:count].reshape(-1, 64).astype(np.float64)
-    return images, digits.train_labels[:count]
+    given = [digits_of_rank(digits, rank) for rank in range(run.np)]
+    return [
+        (of_rank.train_images[:count].reshape(-1, 64).astype(float), of_rank.train_labels[:count])
+        for of_rank in given
+    ]
 
 
-def close(value: Any, expected: np.ndarray) -> bool:
-    """Whether two arrays have the same shape and are equal to seven digits."""
-    array = np.asarray(value, dtype=np.float64)
-    return array.shape == expected.shape and np.allclose(array, expected, rtol=1e-7, atol=1e-7)
-
-
-def error_in_words(value: Any, expected: np.ndarray) -> str:
-    """Say how far an array is from the expected one."""
-    array = np.asarray(value, dtype=np.float64)
-    if array.shape != expected.shape:
-        return f"an array of shape {array.shape} instead of {expected.shape}"
-    return f"off by up to {np.abs(array - expected).max():.1g} a pixel"
-
-
-def took_part(run: ObservedRun, since: str, before: str) -> list[bool]:
-    """Return for every rank whether it took part in a collective between two reports.
-
-    A rank that is alone need not.
-    """
-    return [run.np == 1 or bool(rank.communicated(since, before)[-1]) for rank in run.ranks]
-
-
-def demand_by_collective(
-    expected: str, right: list[bool], collective: list[bool], lines: list[str]
-) -> None:
-    """Raise Unmet unless every rank's result is right, and a collective led to it."""
+def own_rows(run: ObservedRun) -> list[np.ndarray]:
+    """Return the numbers of each rank's images. Raises Unmet for what cannot be such numbers."""
+    count, rows = run.arguments["images"], run.numbers("rows")
     demand(
-        expected,
-        [is_right and called for is_right, called in zip(right, collective, strict=True)],
-        [
-            f"{line}, {'after' if called else 'without'} a collective"
-            for line, called in zip(lines, collective, strict=True)
-        ],
+        f"the rows are numbers of images, from 0 to {count - 1}",
+        [set(of_rank) <= set(range(count)) for of_rank in rows],
+        [f"has the rows {in_short(of_rank)}" for of_rank in rows],
     )
+    return [of_rank.astype(int) for of_rank in rows]
 
 
 def check_place(run: ObservedRun) -> None:
-    places = run.reported("place")
+    places, size = run.reported("place"), run.np
+    expected = [
+        {"rank": rank, "size": size, "local_rank": local_rank}
+        for rank, local_rank in enumerate(run.local_ranks)
+    ]
     demand(
-        f"the ranks are 0 to {run.np - 1} of {run.np}, and their local ranks "
+        f"the ranks are 0 to {size - 1} of {size}, and their local ranks "
         + ", ".join(map(str, run.local_ranks)),
-        [
-            place == {"rank": rank, "size": run.np, "local_rank": local_rank}
-            for (rank, place), local_rank in zip(enumerate(places), run.local_ranks, strict=True)
-        ],
-        places,
+        [place == right for place, right in zip(places, expected, strict=True)],
+        [f"reported {place}" for place in places],
     )
 
 
 def check_share(run: ObservedRun) -> None:
-    shares, count = run.reported("rows"), run.arguments["images"]
+    shares, count = own_rows(run), run.arguments["images"]
     lengths = [len(rows) for rows in shares]
-    once = sorted(row for rows in shares for row in rows) == list(range(count))
+    times = np.bincount(np.concatenate(shares), minlength=count)
+    lines = [f"{len(rows)} images, {in_short(rows)}" for rows in shares]
+    if (times != 1).any():
+        lines[-1] += f"; {(times == 0).sum()} images have no rank, {(times > 1).sum()} have several"
     demand(
-        f"each of the {count} images belongs to exactly one rank",
-        [once and max(lengths) - min(lengths) <= 1],
-        [f"{len(rows)} images, the first are {rows[:5]}" for rows in shares],
+        f"each of the {count} images belongs to exactly one rank, and no rank has over one more "
+        "than another",
+        [(times == 1).all() and max(lengths) - min(lengths) <= 1],
+        lines,
     )
 
 
 def check_broadcast(run: ObservedRun) -> None:
-    drawn, used = run.reported("drawn"), run.reported("direction")
+    drawn, used = run.numbers("drawn"), run.numbers("direction")
     # Without a difference between the ranks there would be nothing to see.
-    differ = all(not close(own, np.array(drawn[0])) for own in drawn[1:])
+    differ = all(not close(own, drawn[0]) for own in drawn[1:])
     demand(
         "every rank draws a direction of its own, and then uses the one that rank 0 has drawn",
-        [close(direction, np.array(drawn[0])) and differ for direction in used],
+        [close(direction, drawn[0]) and differ for direction in used],
         [
-            f"uses {np.round(direction[:3], 3)}…, had drawn {np.round(own[:3], 3)}…"
-            for direction, own in zip(used, drawn, strict=True)
+            f"uses {whose(direction, drawn, rank)}" if differ else "drew what rank 0 drew"
+            for rank, direction in enumerate(used)
         ],
     )
 
 
+def whose(direction: np.ndarray, drawn: list[np.ndarray], rank: int) -> str:
+    """Say which rank drew a direction."""
+    by = [other for other, of_rank in enumerate(drawn) if close(direction, of_rank)]
+    if not by:
+        return f"a direction that no rank has drawn, {in_short(direction)}"
+    return "the one that it has drawn itself" if rank in by else f"the one of rank {by[0]}"
+
+
 def check_mean(run: ObservedRun) -> None:
-    images, _ = images_and_labels(run)
-    all_rows = [row for rows in run.reported("rows") for row in rows]
-    expected, means = images[all_rows].mean(axis=0), run.reported("mean")
+    given, shares, means = images_and_labels(run), own_rows(run), run.numbers("mean")
+    parts = [images[rows] for (images, _), rows in zip(given, shares, strict=True)]
+    expected = np.concatenate(parts).mean(axis=0)
+    by_rank = [part.mean(axis=0) if len(part) else expected for part in parts]
+    mistakes = {
+        "the sum over the images, not divided by how many they are": expected
+        * sum(map(len, parts)),
+        "the mean of the ranks' means, which ignores that shares differ in length": np.mean(
+            by_rank, axis=0
+        ),
+        "the sum of the ranks' means": np.sum(by_rank, axis=0),
+    }
+    lines = []
+    for rank, (mean, (images, _)) in enumerate(zip(means, given, strict=True)):
+        own = {
+            "the mean of its own share alone": by_rank[rank],
+            "the mean of its own copy of all images; those of the other ranks differ from it in "
+            "this run": images.mean(axis=0),
+        }
+        lines.append("has " + which(mean, expected, {**mistakes, **own}))
     demand_by_collective(
-        "every rank gets the mean over all ranks' images, by a collective",
+        "every rank has the mean over all ranks' images, by a collective",
         [close(mean, expected) for mean in means],
         took_part(run, "direction", "mean"),
-        [error_in_words(mean, expected) for mean in means],
+        lines,
     )
 
 
 def check_gather(run: ObservedRun) -> None:
-    expected = np.concatenate([np.array(scores) for scores in run.reported("scores")])
-    gathered = run.reported("all_scores")
+    scores, gathered = run.numbers("scores"), run.numbers("all_scores")
+    expected = np.concatenate(scores)
+    sizes = {len(of_rank) for of_rank in scores}
+    mistakes = {
+        "all scores, but not in the order of ranks": np.sort(expected),
+        "the sum of the ranks' scores": np.sum(scores, axis=0) if len(sizes) == 1 else np.empty(0),
+    }
     demand_by_collective(
-        f"every rank gets all {len(expected)} scores, in the order of ranks, by a collective",
-        [close(scores, expected) for scores in gathered],
+        f"every rank has all {len(expected)} scores, in the order of ranks, by a collective",
+        [close(of_rank, expected) for of_rank in gathered],
         took_part(run, "scores", "all_scores"),
-        [f"{len(scores)} scores" for scores in gathered],
+        [
+            "has its own scores alone"
+            if close(of_rank, own)
+            else f"has {which(in_order(of_rank, expected), expected, mistakes)}"
+            for of_rank, own in zip(gathered, scores, strict=True)
+        ],
     )
 
 
+def in_order(scores: np.ndarray, expected: np.ndarray) -> np.ndarray:
+    """Return scores sorted where they are the expected ones in another order."""
+    return np.sort(scores) if not close(scores, expected) else scores
+
+
 def check_regroup(run: ObservedRun) -> None:
-    _, labels = images_and_labels(run)
-    all_rows = sorted(row for rows in run.reported("rows") for row in rows)
-    regrouped = run.reported("regrouped")
+    shares = own_rows(run)
+    labels = [of_rank for _, of_rank in images_and_labels(run)]
+    sent = [(row, labels[rank][row] % run.np) for rank, rows in enumerate(shares) for row in rows]
+    regrouped = run.numbers("regrouped")
+    expected = [sorted(row for row, to in sent if to == rank) for rank in range(run.np)]
+    lines = []
+    for rank, rows in enumerate(regrouped):
+        missing, extra = len(set(expected[rank]) - set(rows)), len(set(rows) - set(expected[rank]))
+        lines.append(f"has {len(rows)} images; {missing} are missing, {extra} are not its own")
     demand_by_collective(
-        "rank r gets exactly the images whose digit d has d % size == r, by a collective",
-        [
-            sorted(rows) == [row for row in all_rows if labels[row] % run.np == rank]
-            for rank, rows in enumerate(regrouped)
-        ],
+        "rank r has exactly the images whose digit d, on the rank that held them, has "
+        "d % size == r, by a collective",
+        [sorted(rows) == right for rows, right in zip(regrouped, expected, strict=True)],
         took_part(run, "all_scores", "regrouped"),
-        [f"{len(rows)} images of the digits {sorted(set(labels[rows]))}" for rows in regrouped],
+        lines,
     )
 
 
 def check_reducescatter(run: ObservedRun) -> None:
-    total = np.sum([np.array(brightness) for brightness in run.reported("brightness")], axis=0)
-    parts, received = np.array_split(total, run.np), run.reported("my_brightness")
-    met = [close(pixels, part) for pixels, part in zip(received, parts, strict=True)]
-    collective = took_part(run, "brightness", "my_brightness")
-    lines = [f"{len(pixels)} pixels with a sum of {np.sum(pixels):.3f}" for pixels in received]
-    sums = ", ".join(f"{len(part)} with a sum of {part.sum():.3f}" for part in parts)
+    brightness, received = run.numbers("brightness"), run.numbers("my_brightness")
+    total = np.sum(brightness, axis=0)
+    parts = np.array_split(total, run.np)
+    lines = []
+    for rank, (pixels, own) in enumerate(zip(received, brightness, strict=True)):
+        mistakes = {
+            "the average over the ranks, not the sum": parts[rank] / run.np,
+            "the sum of all 64 pixels, and not its part alone": total,
+            "its own brightness, which nobody has added to": own,
+            "its part of its own brightness, which nobody has added to": np.array_split(
+                own, run.np
+            )[rank],
+        }
+        lines.append("has " + which(pixels, parts[rank], mistakes))
+    sizes = ", ".join(str(len(part)) for part in parts)
     demand_by_collective(
-        f"each rank gets its own pixels ({sums}) summed over the ranks, by a collective",
-        met,
-        collective,
+        f"each rank has its own pixels, {sizes} of the 64, summed over the ranks, by a collective",
+        [close(pixels, part) for pixels, part in zip(received, parts, strict=True)],
+        took_part(run, "brightness", "my_brightness"),
         lines,
     )
 
 
 def check_one_writer(run: ObservedRun) -> None:
-    summaries = run.reported("summary")
+    summaries = list(map(str, run.reported("summary")))
     path = Path(run.arguments["summary"])
     written = path.read_text().count("\n") if path.exists() else 0
     lines = [f"read {text.count(chr(10))} lines from the summary" for text in summaries]
     lines[-1] += f"; in the end it has {written}"
-    demand(
-        "one rank writes the summary, and every rank finds its one line there",
+    demand_by_collective(
+        "one rank writes the summary, and every rank finds its one line there, after a collective "
+        "that has it wait",
         [written == 1 and text.count("\n") == 1 for text in summaries],
+        took_part(run, "my_brightness", "summary"),
         lines,
     )
 
@@ -253,10 +299,12 @@ EXERCISE = Exercise(
     name="mpi_concepts",
     notebook="01_mpi_concepts",
     backend="gloo",
-    observe="horovod",
+    observe="concepts",
     trials=lambda folder: [
-        Trial(hosts=UNEVEN_HOSTS, arguments=arguments(folder / "summary.txt")),
-        Trial(hosts=ALONE, arguments=arguments(folder / "summary_alone.txt")),
+        Trial(hosts=UNEVEN_HOSTS, arguments=arguments(folder / "summary.txt", 2)),
+        # Two ways to share unevenly, and each shows for one remainder alone.
+        Trial(hosts=UNEVEN_HOSTS, arguments=arguments(folder / "another.txt", 1), steps=(2,)),
+        Trial(hosts=ALONE, arguments=arguments(folder / "alone.txt", 1)),
     ],
     steps=STEPS,
 )

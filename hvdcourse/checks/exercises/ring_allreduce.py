@@ -8,6 +8,7 @@ import numpy as np
 
 from hvdcourse.checks.evidence import ObservedRun, Unmet, demand
 from hvdcourse.checks.exercise import Exercise, Step, Trial
+from hvdcourse.checks.exercises.collective_results import in_short
 
 BYTES_A_NUMBER = 8
 
@@ -26,12 +27,13 @@ def by_length(run: ObservedRun, *names: str) -> Iterator[tuple[int, list[list[np
     for case, length in enumerate(lengths(run)):
         columns = []
         for name in names:
-            by_rank = [rank.all_reported(name) for rank in run.ranks]
+            dimensions = 2 if name == "bounds" else 1
+            by_rank = [rank.all_numbers(name, dimensions) for rank in run.ranks]
             for rank, values in enumerate(by_rank):
                 if len(values) != len(lengths(run)):
                     lines = [f"rank {rank}: reported it {len(values)} times"]
                     raise Unmet(f"{name!r} is reported once for each of the vectors", lines)
-            columns.append([np.array(values[case]) for values in by_rank])
+            columns.append([values[case] for values in by_rank])
         yield length, columns
 
 
@@ -47,6 +49,11 @@ def chunk_of_each_position(bounds: np.ndarray, length: int) -> np.ndarray:
 
 def check_bounds(run: ObservedRun) -> None:
     for length, (bounds,) in by_length(run, "bounds"):
+        demand(
+            "each chunk has a start and an end",
+            [of_rank.shape[1] == 2 for of_rank in bounds],
+            [f"the bounds of a chunk are {in_short(of_rank[0])}" for of_rank in bounds],
+        )
         demand(
             f"{run.np} chunks cover 0 to {length} without gaps, and differ by 1 at most in length",
             [are_equal_chunks(of_rank, run.np, length) for of_rank in bounds],
