@@ -34,9 +34,9 @@ ROUNDS = (
         ),
         mistake(
             4,
-            "the mean of means",
-            (MEAN, "mean = hvd.allreduce(images[rows].mean(axis=0), op=hvd.Average).numpy()"),
-            said="the mean of the ranks' means, which ignores that shares differ in length",
+            "one's own share alone",
+            (MEAN, "mean = images[rows].mean(axis=0)"),
+            said="the mean of its own share alone",
         ),
         mistake(5, "no gathering", (GATHER, "all_scores = scores"), said="its own scores alone"),
         mistake(
@@ -200,9 +200,9 @@ ROUNDS = (
         ),
         mistake(
             4,
-            "one's own share alone",
-            (MEAN, "mean = images[rows].mean(axis=0)"),
-            said="the mean of its own share alone",
+            "the mean of means",
+            (MEAN, "mean = hvd.allreduce(images[rows].mean(axis=0), op=hvd.Average).numpy()"),
+            said="the mean of the ranks' means, which ignores that shares differ in length",
         ),
         mistake(
             5,
