@@ -17,6 +17,7 @@ import tensorflow as tf
 from hvdcourse.rank.fingerprints import fingerprints, identities
 from hvdcourse.rank.pretended_gpus import PretendedGPUs
 from hvdcourse.rank.run_folder import RunFolder
+from hvdcourse.rank.unconverted import leave_horovod_unconverted
 from hvdcourse.rank.variables import COPY_VARIABLE
 
 # Training images whose outputs are compared: MANY at once, and the first FEW of them by themselves.
@@ -53,6 +54,7 @@ class TrainingObserver:
 
     def start(self) -> None:
         """Begin to take notes."""
+        leave_horovod_unconverted()
         if not tf.config.list_physical_devices("GPU"):
             self.gpus.pretend()
         tf.GradientTape.gradient = self.observed_tape(tf.GradientTape.gradient)
