@@ -88,6 +88,10 @@ class ObservedRank:
             entry["bytes"] for entry in self.entries if entry.get("collective") == "allreduce"
         )
 
+    def broadcast_roots(self) -> set[int]:
+        """Return the root ranks of the broadcasts that the rank took part in."""
+        return {entry["root"] for entry in self.entries if entry.get("collective") == "broadcast"}
+
     def communicated(
         self, since: str, before: str, kind: str = "collective"
     ) -> list[list[dict[str, Any]]]:

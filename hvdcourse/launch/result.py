@@ -123,6 +123,11 @@ class RunResult:
                 f"The run was ended: no rank computed or printed anything "
                 f"for {self.stood_still:.0f} s."
             )
+            if len({rank.position for rank in self.ranks}) > 1:
+                parts.append(
+                    "The ranks wait for each other in different places. Every rank must come to "
+                    "the same collectives, equally often and in the same order."
+                )
         elif first is None:
             parts.append(f"The run did not end well: {self.reason}.")
         if first is not None and first.is_consequence:

@@ -31,6 +31,8 @@ _MPI4PY_CALL = re.compile(
     r"\.(Send|Ssend|Recv|Sendrecv|send|recv|sendrecv|[Ww]ait(?:all|any)?|[Bb]arrier|[Aa]llreduce"
     r"|[Bb]cast|[Aa]llgatherv?|[Aa]lltoallv?|Reduce|Gatherv?|Scatterv?|Reduce_scatter)\("
 )
+# What TensorFlow runs as a graph, such as a step of ``fit``, has no frames of its own.
+IN_A_GRAPH = "a TensorFlow graph, which has collectives where gradients are averaged"
 _OBSERVER = find_spec("hvdcourse.rank.observe").origin  # type: ignore[union-attr]
 
 
@@ -61,7 +63,7 @@ def waits_in(frames: list[tuple[str, str]]) -> str | None:
             if name:
                 return name
         own_gradient = own_gradient or file.endswith("/backprop.py")
-    return None
+    return IN_A_GRAPH if frames and frames[0][1] == "quick_execute" else None
 
 
 def position_from_stack_file(stack_file: Path, script: str) -> Position | None:

@@ -30,11 +30,14 @@ class TrainingObserver:
     The notes, in the order in which things happen, each under its name:
 
     - ``place``: once, before the first update: Horovod's rank, size and local rank (None where
-      Horovod was not initialised), the GPUs that the process sees, the gradient's bytes.
+      Horovod was not initialised), the GPUs that the process sees, the gradient's bytes, and the
+      number of dimensions of each weight.
+    - ``epoch``: the number of an epoch that ``fit`` begins.
     - ``trained`` and ``evaluated``: the identities of a batch's samples.
     - ``gradient``: what a tape has computed from the rank's own samples.
     - ``signs``: once, of the gradient that the optimizer was given first: Adam's first direction.
-    - ``update``: the gradient that the optimizer was given, the weights before, and the rate.
+    - ``update``: the gradient that the optimizer was given, the weights before, and the rate; from
+      the second one on how far (as a norm) the update before it has moved each weight.
     - ``end``: the weights at the end, and for each test image of ``digits`` 1 where they are right,
       and the loss if the outputs are logits.
     - ``normalised``: at the end of a model with weights that no gradient changes, such as moving
@@ -45,7 +48,7 @@ class TrainingObserver:
         self.folder, self.rank = folder, rank
         self.model: tf.keras.Model | None = None
         self.depth = 0
-        self.placed = False
+        self.weights: tuple[np.ndarray, ...] | None = None
         self.gpus = PretendedGPUs()
 
     def note(self, name: str, value: Any) -> None:
@@ -59,10 +62,8 @@ class TrainingObserver:
             self.gpus.pretend()
         tf.GradientTape.gradient = self.observed_tape(tf.GradientTape.gradient)
         tf.keras.Model.__call__ = self.observed_model(tf.keras.Model.__call__)
-        copy_at = os.environ.get(COPY_VARIABLE)
-        if copy_at is not None:
-            callbacks = tf.keras.callbacks.CallbackList
-            callbacks.on_epoch_begin = self.observed_epoch(callbacks.on_epoch_begin, copy_at)
+        callbacks = tf.keras.callbacks.CallbackList
+        callbacks.on_epoch_begin = self.observed_epoch(callbacks.on_epoch_begin)
         for optimizer in (tf.keras.optimizers.Optimizer, tf.keras.optimizers.legacy.Optimizer):
             optimizer.apply_gradients = self.observed_update(optimizer.apply_gradients)
 
@@ -124,16 +125,17 @@ class TrainingObserver:
 
         return call
 
-    def observed_epoch(
-        self, on_epoch_begin: Callable[..., Any], copy_at: str
-    ) -> Callable[..., Any]:
-        """Return Keras' start of an epoch, with a copy of the files as a kill would leave them."""
+    def observed_epoch(self, on_epoch_begin: Callable[..., Any]) -> Callable[..., Any]:
+        """Return Keras' start of an epoch, with a note of it, and a copy of files if need be."""
+        copy_at = os.environ.get(COPY_VARIABLE, "::")
         epoch_to_copy, source, target = copy_at.split(":")
         own_files, copy = Path(source) / str(self.rank), Path(target) / str(self.rank)
 
         @functools.wraps(on_epoch_begin)
         def call(callbacks: Any, epoch: int, *arguments: Any, **options: Any) -> Any:
-            if epoch == int(epoch_to_copy) and own_files.exists():
+            self.note("epoch", epoch)
+            # The files as a kill would leave them.
+            if str(epoch) == epoch_to_copy and own_files.exists():
                 shutil.copytree(own_files, copy)
             return on_epoch_begin(callbacks, epoch, *arguments, **options)
 
@@ -153,14 +155,24 @@ class TrainingObserver:
 
     def note_update(self, rate: np.ndarray, *arrays: np.ndarray) -> None:
         """Take a note of an optimizer's update: gradients first, then the weights before it."""
-        half = len(arrays) // 2
-        if not self.placed:
-            self.placed = True
-            size = sum(array.nbytes for array in arrays[:half])
-            self.note("place", {**horovod_place(), "gpus": self.gpus.visible(), "bytes": size})
-            self.note("signs", fingerprints([np.sign(array) for array in arrays[:half]]))
-        gradient, weights = fingerprints(arrays[:half]), fingerprints(arrays[half:])
-        self.note("update", {"rate": rate, "gradient": gradient, "weights": weights})
+        gradient, weights = arrays[: len(arrays) // 2], arrays[len(arrays) // 2 :]
+        note = {"rate": rate, "gradient": fingerprints(gradient), "weights": fingerprints(weights)}
+        if self.weights is None:
+            self.note(
+                "place",
+                {
+                    **horovod_place(),
+                    "gpus": self.gpus.visible(),
+                    "bytes": sum(array.nbytes for array in gradient),
+                    "dimensions": [array.ndim for array in weights],
+                },
+            )
+            self.note("signs", fingerprints([np.sign(array) for array in gradient]))
+        else:
+            pairs = zip(weights, self.weights, strict=True)
+            note["moved"] = [float(np.linalg.norm(after - before)) for after, before in pairs]
+        self.weights = weights
+        self.note("update", note)
 
     def finish(self) -> None:
         """Take the last note: the weights at the end and how good they are."""

@@ -56,13 +56,15 @@ def feed(
         epochs: how often to go through it.
         step: what the device does with a batch. It returns when the device is done.
         most_steps: end an epoch after so many steps, also where the dataset goes on.
-        memory: also measure, which takes a moment, how much memory the process holds.
+        memory: also measure, which takes a moment, how much memory the process holds, and how
+            much it has written.
     """
     fed = []
     for _ in range(epochs):
         fed.append(feed_epoch(dataset, step, most_steps))
         if memory:
             fed[-1].resident_bytes = resident_bytes()
+            fed[-1].written_bytes = psutil.Process().io_counters().write_chars
     return fed
 
 

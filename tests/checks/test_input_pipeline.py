@@ -72,6 +72,12 @@ def main"""
             3,
             "correlation between two epochs: 1.00",
         ),
+        ([(SHUFFLE, SHUFFLE.replace("))", ") // 2)"))], 3, "that is how many the shuffle's buffer"),
+        (
+            [(CACHE, CACHE.replace("()", "(tempfile.mkdtemp() + '/cache')"))],
+            2,
+            "written into files",
+        ),
         ([(BATCH, BATCH.replace("batch_size", "8"))], 4, "batches of [8"),
         ([(END, "    return dataset.repeat()\n\n\ndef main")], 4, "0 missing"),
         ([(END, WRONG_LABELS)], 4, "twice or with a wrong label or image"),

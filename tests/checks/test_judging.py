@@ -4,7 +4,13 @@ import numpy as np
 import pytest
 
 from hvdcourse.checks.evidence import ObservedRun, Unmet
-from hvdcourse.checks.exercises import fashion_mnist, input_pipeline, ring_allreduce, training
+from hvdcourse.checks.exercises import (
+    fashion_mnist,
+    input_pipeline,
+    ring_allreduce,
+    shares,
+    training,
+)
 from hvdcourse.launch.result import RankResult, RunResult
 from hvdcourse.rank.fingerprints import fingerprints
 
@@ -117,7 +123,7 @@ def test_a_resumed_run_goes_on_as_if_never_killed(how):
 )
 def test_steps_fall_by_the_number_of_ranks(steps, said):
     run = observed([], [], images=135, batch_size=16)
-    text = told(training.check_fewer_steps, run, steps=steps)
+    text = told(shares.check_fewer_steps, run, steps=steps)
     assert said in text
     assert bool(said) == bool(text)
 

@@ -1,12 +1,13 @@
 """Mistakes that learners make: each fails its own step, with words that help."""
 
 import pytest
-from mistakes import mpi_concepts
+from mistakes import cifar, custom_loop, fashion_mnist, mpi_concepts, svhn
 from verdicts import SECONDS_UNTIL_A_VERDICT, changed, passed, told, verdict_on
 
 pytestmark = [pytest.mark.timeout(240)]
 
-ROUNDS = {"mpi_concepts": mpi_concepts.ROUNDS}
+EXERCISES = (mpi_concepts, custom_loop, svhn, fashion_mnist, cifar)
+ROUNDS = {module.__name__.rpartition(".")[2]: module.ROUNDS for module in EXERCISES}
 
 
 @pytest.mark.parametrize(

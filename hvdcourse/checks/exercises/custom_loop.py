@@ -11,7 +11,7 @@ from hvdcourse.checks.exercise import (
     Trial,
     draw_count,
 )
-from hvdcourse.checks.exercises import training
+from hvdcourse.checks.exercises import shares, training
 
 EPOCHS = 2
 
@@ -62,7 +62,7 @@ STEPS = (
             "batches(count, rank, size, batch_size, seed=…, epoch=…) shuffles with the seed and "
             "deals the images out. All ranks must pass the same seed."
         ),
-        check=training.check_shares,
+        check=shares.check_shares,
     ),
     Step(
         number=5,

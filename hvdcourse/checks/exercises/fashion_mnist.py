@@ -16,7 +16,7 @@ from hvdcourse.checks.exercise import (
     Trial,
     draw_count,
 )
-from hvdcourse.checks.exercises import learning_rate, training
+from hvdcourse.checks.exercises import learning_rate, shares, training
 from hvdcourse.checks.exercises.training_notes import (
     COMPRESSED,
     SMALL,
@@ -51,7 +51,7 @@ def arguments(folder: Path) -> dict[str, Any]:
 
 
 def check_validation(run: ObservedRun) -> None:
-    training.check_validation(run, "val")
+    shares.check_validation(run, "val")
 
 
 def check_saving(run: ObservedRun) -> None:
@@ -189,7 +189,7 @@ STEPS = (
             "batches(…) deals the images out: tell it which rank of how many asks. And the fewer "
             "images a rank has, the fewer are its steps: steps_per_epoch(…) wants the size, too."
         ),
-        check=training.check_shares,
+        check=shares.check_shares,
     ),
     Step(
         number=6,

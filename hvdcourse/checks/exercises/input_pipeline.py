@@ -24,6 +24,9 @@ LEAST_TOGETHER = 0.2
 # Random orders of 113 samples stay below these by five standard deviations.
 MOST_CORRELATION = 0.5
 MOST_SHARED = 0.5
+# A buffer that holds a part of the files lets none come earlier than by its size. With room for
+# all, the chance that none of five epochs brings one forward by so much is below 1e-7.
+LEAST_AHEAD = 0.75
 # A batch that is only made on request is never ready.
 LEAST_READY = 0.3
 # The cache, batches under way, and noise. One copy more for each epoch is too many.
@@ -80,6 +83,12 @@ def check_cache(run: ObservedRun) -> None:
     delivered = sum(epoch.count for epoch in epochs)
     copy = run.arguments["images"] * PIXELS**2
     growth = max(epoch.resident_bytes for epoch in epochs) - plain[-1].resident_bytes
+    written = epochs[-1].written_bytes - plain[-1].written_bytes
+    demand_of_run(
+        "the decoded images are kept in memory, and not in files",
+        written < copy / 2,
+        f"{written / 1e6:.0f} MB were written into files; the images have {copy / 1e6:.0f} MB",
+    )
     demand_of_run(
         f"in {len(epochs)} epochs each file is decoded once, an image is shifted anew each time it "
         f"is delivered, and memory grows by at most {MOST_COPIES} times the decoded images "
@@ -140,14 +149,22 @@ def check_order(run: ObservedRun) -> None:
             correlation([epoch[path][0] for path in paths], [other[path][0] for path in paths])
         )
         shared.append(share_of_batchmates(epoch, other, paths))
+    ahead = max(
+        place - epoch[path][0]
+        for epoch in epochs
+        for place, path in enumerate(sorted(epoch, key=by_class))
+    )
     demand_of_run(
         "every epoch has an order of its own, in which any image may come at any place",
-        max(stored) < MOST_CORRELATION
+        ahead >= LEAST_AHEAD * len(epochs[0])
+        and max(stored) < MOST_CORRELATION
         and max(alike) < MOST_CORRELATION
         and max(shared) < MOST_SHARED,
         f"correlation with the order of the files: {max(stored):.2f} (1: the same, 0: random)",
         f"correlation between two epochs: {max(alike):.2f}",
         f"images of one batch that are together in another epoch, too: {max(shared):.0%}",
+        f"no image came more than {ahead} places early, of {len(epochs[0])}: that is how many the "
+        "shuffle's buffer seems to hold",
     )
 
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from hvdcourse.checks.evidence import ObservedRun, demand
 from hvdcourse.checks.exercise import UNEVEN_HOSTS, Exercise, Step, Trial
-from hvdcourse.checks.exercises import training
+from hvdcourse.checks.exercises import shares, training
 from hvdcourse.checks.exercises.training_notes import COMPRESSED, distance, gradients, notes
 
 # A hanging script is ended soon; an import that takes longer than this counts as work.
@@ -27,7 +27,7 @@ def check_uneven_shards(run: ObservedRun) -> None:
         [made == steps[0] for made in steps],
         [f"made {made:g}" for made in steps],
     )
-    training.check_shares(run)
+    shares.check_shares(run)
     training.check_mean_gradient(run)
 
 

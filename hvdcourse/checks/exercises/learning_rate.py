@@ -35,7 +35,11 @@ def check_scaled(run: ObservedRun, *arguments: str) -> None:
         "the highest learning rate is "
         + ", or ".join(f"{single} x {run.np} = {single * run.np:g}" for single in singles),
         [is_any_of(rate, [single * run.np for single in singles]) for rate in highest],
-        [f"the highest is {rate:g}" for rate in highest],
+        [
+            f"the highest is {rate:g}: "
+            + ", or ".join(f"{rate / single:.3g} times {single}" for single in singles)
+            for rate in highest
+        ],
     )
 
 

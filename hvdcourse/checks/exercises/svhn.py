@@ -6,7 +6,7 @@ from typing import Any
 
 from hvdcourse.checks.evidence import ObservedRun
 from hvdcourse.checks.exercise import UNEVEN_HOSTS, Exercise, Step, Trial
-from hvdcourse.checks.exercises import training
+from hvdcourse.checks.exercises import shares, training
 
 
 def arguments(folder: Path) -> dict[str, Any]:
@@ -24,7 +24,7 @@ def arguments(folder: Path) -> dict[str, Any]:
 
 
 def check_test(run: ObservedRun) -> None:
-    training.check_validation(run, "test")
+    shares.check_validation(run, "test")
 
 
 def check_one_voice_and_writer(run: ObservedRun) -> None:
@@ -65,7 +65,7 @@ STEPS = (
             "gets: dataset.rebatch(lengths), with lengths from batches(…), cuts every share into "
             "the same number of them."
         ),
-        check=training.check_shares,
+        check=shares.check_shares,
     ),
     Step(
         number=5,

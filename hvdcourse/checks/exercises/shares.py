@@ -1,0 +1,128 @@
+"""How samples must be shared out, in training and in evaluation, by what each rank noted."""
+
+import itertools
+from collections import Counter
+
+import numpy as np
+
+from hvdcourse.checks.evidence import ObservedRank, ObservedRun, Unmet, demand
+from hvdcourse.checks.exercises.training_notes import SMALL, notes
+from hvdcourse.data.sets import load_digits
+from hvdcourse.rank.fingerprints import identities
+
+
+def known_samples(kind: str, count: int | None = None) -> dict[float, int]:
+    """Return the number of every digit image by its identity."""
+    digits = load_digits()
+    images = (digits.train_images if kind == "trained" else digits.test_images)[:count]
+    return {identity: number for number, identity in enumerate(identities(images))}
+
+
+def samples_of(rank: ObservedRank, kind: str, known: dict[float, int]) -> list[list[int]]:
+    """Return the numbers of the samples of each batch. Raises Unmet for one that is not known."""
+    try:
+        return [[known[identity] for identity in batch] for batch in notes(rank, kind)]
+    except KeyError:
+        expected = "the ranks train on the images of --data, as they are"
+        lines = [f"rank {rank.rank}: got an image that is not among them"]
+        raise Unmet(expected, lines) from None
+
+
+def check_shares(run: ObservedRun) -> None:
+    """In each epoch the ranks together see each sample once."""
+    count, epochs = run.arguments["images"], run.arguments["epochs"]
+    known = known_samples("trained", count)
+    batches = [samples_of(rank, "trained", known) for rank in run.ranks]
+    steps = {len(of_rank) for of_rank in batches}
+    lines = [
+        f"{len(of_rank) / epochs:g} steps and {sum(map(len, of_rank)) / epochs:g} images an epoch"
+        for of_rank in batches
+    ]
+    expected = (
+        f"in each epoch the {run.np} ranks, together, train on each of the {count} images once, in "
+        "equally many steps"
+    )
+    demand(expected, [len(steps) == 1 and not next(iter(steps)) % epochs], lines)
+    per_epoch = next(iter(steps)) // epochs
+    for epoch in range(epochs):
+        part = slice(epoch * per_epoch, (epoch + 1) * per_epoch)
+        shares = [Counter(itertools.chain.from_iterable(of_rank[part])) for of_rank in batches]
+        times = sum(shares, Counter())
+        if set(times.values()) != {1} or len(times) != count:
+            more = sum(n > 1 for n in times.values())
+            lines.append(
+                f"epoch {epoch + 1}: {count - len(times)} images were not seen, {more} more than "
+                f"once{same_shares(shares)}"
+            )
+            raise Unmet(
+                expected,
+                [f"rank {rank}: {line}" for rank, line in enumerate(lines[:-1])] + lines[-1:],
+            )
+    begun = [rank.notes("epoch") for rank in run.ranks]
+    demand(
+        f"fit makes {epochs} epochs",
+        [not of_rank or len(of_rank) == epochs for of_rank in begun],
+        [
+            f"fit began {len(of_rank)} epochs, and then its {per_epoch * epochs} batches were used "
+            "up: the number of steps of an epoch is not that of this rank's batches"
+            for of_rank in begun
+        ],
+    )
+    check_fewer_steps(run, per_epoch)
+
+
+def same_shares(shares: list[Counter]) -> str:
+    """Say which ranks have the same images; "" where no two have."""
+    pairs = [
+        pair
+        for pair in itertools.combinations(range(len(shares)), 2)
+        if shares[pair[0]] == shares[pair[1]]
+    ]
+    same = " and ".join(map(str, sorted({rank for pair in pairs for rank in pair})))
+    return f"; ranks {same} train on the same images" if pairs else ""
+
+
+def check_fewer_steps(run: ObservedRun, steps: int) -> None:
+    """An epoch has as many steps as batches of the wanted size, on all ranks, hold its images."""
+    size, count = run.arguments["batch_size"], run.arguments["images"]
+    fewest, most = count // (size * run.np), -(-count // (size * run.np))
+    demand(
+        f"with batches of {size} images on each rank an epoch has {most} steps"
+        f"{f', or {fewest}' if fewest < most else ''}; a single process makes {-(-count // size)}",
+        [fewest <= steps <= most] * run.np,
+        [f"makes {steps} steps, of {count / (steps * run.np):.3g} images on average"] * run.np,
+    )
+
+
+def check_validation(run: ObservedRun, metrics: str) -> None:
+    """The test images are shared out, and every rank reports the metrics of them all.
+
+    It reports them under the names ``metrics`` + ``_accuracy`` and + ``_loss``.
+    """
+    known = known_samples("evaluated")
+    shares = [
+        {number for batch in samples_of(rank, "evaluated", known) for number in batch}
+        for rank in run.ranks
+    ]
+    times = Counter(number for share in shares for number in share)
+    demand(
+        f"each of the {len(known)} test images is evaluated by one rank",
+        [set(times.values()) == {1} and len(times) == len(known)],
+        [f"evaluates {len(share)} images" for share in shares],
+    )
+    for name, by_image in (("accuracy", "correct"), ("loss", "losses")):
+        values = [notes(rank, "end")[0][by_image] for rank in run.ranks]
+        mean = np.mean(
+            [of_rank[n] for of_rank, share in zip(values, shares, strict=True) for n in share]
+        )
+        check_metric(run, f"{metrics}_{name}", name, float(mean))
+
+
+def check_metric(run: ObservedRun, report: str, name: str, expected: float) -> None:
+    """The last value that every rank reports is the expected one."""
+    reported = [float(np.ravel(rank.reported(report))[-1]) for rank in run.ranks]
+    demand(
+        f"every rank has the {name} of the whole test set, {expected:.4f}",
+        [abs(value - expected) < SMALL * max(1, expected) for value in reported],
+        [f"has {value:.4f}" for value in reported],
+    )

@@ -1,0 +1,79 @@
+"""Mistakes in ``cifar.py``."""
+
+from mistakes.round import mistake, together
+
+NORMALISED = "    x = tf.keras.layers.BatchNormalization(momentum=0.9)(x)\n"
+RATE = "return single_rate * hvd.size()"
+LAMB = """LAMB(
+        full_rate(arguments.lamb_learning_rate), exclude_from_weight_decay=BIAS_AND_NORM
+    )"""
+WARMUP = "learning_rate, arguments.warmup_epochs, momentum_correction=False, steps_per_epoch=steps"
+START = "start_epoch=arguments.warmup_epochs"
+
+ROUNDS = (
+    together(
+        mistake(1, "none", (NORMALISED, ""), said="rank 0: has none"),
+        mistake(2, "2 for the size", (RATE, RATE.replace("hvd.size()", "2")), said="2 times"),
+        mistake(
+            4,
+            "nothing excluded",
+            (LAMB, "LAMB(full_rate(arguments.lamb_learning_rate))"),
+            said="vectors move by the rate times their norm",
+        ),
+        spoiled=(3,),
+    ),
+    together(
+        mistake(
+            1,
+            "averages that are too slow",
+            (NORMALISED, NORMALISED.replace("momentum=0.9", "")),
+            said="they are",
+        ),
+        mistake(2, "the local size", (RATE, RATE.replace("size", "local_size")), said="2 times"),
+        mistake(
+            4,
+            "biases excluded, normalisations not",
+            (LAMB, LAMB.replace("BIAS_AND_NORM", '["bias", "beta"]')),
+            said="vectors move by the rate times their norm",
+        ),
+        spoiled=(3,),
+    ),
+    together(
+        mistake(
+            1,
+            "a normalisation of each image",
+            (NORMALISED, "    x = tf.keras.layers.LayerNormalization()(x)\n"),
+            said="rank 0: has none",
+        ),
+        mistake(
+            3,
+            "the schedule from the start",
+            (START, "start_epoch=0"),
+            said="the rate rises with every step",
+        ),
+        mistake(
+            4,
+            "Adam",
+            (LAMB, "tf.keras.optimizers.Adam(full_rate(arguments.lamb_learning_rate))"),
+            said="the rate times their norm",
+        ),
+    ),
+    together(
+        mistake(2, "no scaling", (RATE, "return single_rate"), said="1 times"),
+        mistake(
+            4,
+            "SGD's rate",
+            (LAMB, LAMB.replace("lamb_learning_rate", "learning_rate")),
+            said="the highest rate is LAMB's own",
+        ),
+        spoiled=(3,),
+    ),
+    together(
+        mistake(
+            3,
+            "half of the warmup",
+            (WARMUP, WARMUP.replace("warmup_epochs,", "warmup_epochs // 2,")),
+            said="the rate rises with every step",
+        ),
+    ),
+)
