@@ -9,12 +9,13 @@ PYTHON_FILES := hvdcourse notebooks source_code solutions tests tools
 AS_ROOT := $(if $(filter 0,$(shell id -u)),--allow-root)
 
 .DEFAULT_GOAL := help
-.PHONY: help lab test course setup clean lint format exercises figures notebooks browser-test \
+.PHONY: help lab test test-fast course setup clean lint format exercises figures notebooks browser-test \
 	cluster-test bench bench-startup
 
 help:
 	@echo "make lab           set everything up and open the course in JupyterLab"
 	@echo "make test          set everything up and prove that it works"
+	@echo "make test-fast     prove in a minute and a half what needs no ranks"
 	@echo "make course        run every notebook, solved; results in build/course/"
 	@echo "make setup         set everything up: .venv with the locked packages"
 	@echo "make clean         remove .venv, .uv and build; your work and progress stay"
@@ -37,6 +38,9 @@ lab: setup
 test: setup lint
 	python -m pytest tests notebooks --nbval-lax --nbval-current-env --cov=hvdcourse -n 2 \
 		--dist loadgroup $(TEST_ARGUMENTS)
+
+test-fast: setup lint
+	python -m pytest tests -m "not ranks" -n 2 $(TEST_ARGUMENTS)
 
 course: setup
 	python tools/course.py build/course

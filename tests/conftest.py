@@ -54,6 +54,17 @@ def ctrl_c_works() -> None:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+@pytest.fixture(autouse=True)
+def ranks_where_marked(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let only tests with the mark ``ranks`` start any: the others are the fast ones."""
+    if not request.node.get_closest_marker("ranks"):
+
+        def refuse(*_: object, **__: object) -> None:
+            raise AssertionError("a test that starts ranks has the mark pytest.mark.ranks")
+
+        monkeypatch.setattr("hvdcourse.launch.run.start_process", refuse)
+
+
 @pytest.fixture
 def nothing_left() -> Iterator[Path]:
     """Fail the test if it leaves a process or a folder of ours behind."""

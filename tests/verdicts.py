@@ -26,11 +26,16 @@ def verdict_on(name: str, text: str, steps: tuple[int, ...] | None = None) -> Ex
         return check(name, steps, folder=folder)
 
 
-def solution(name: str, *, without: int | None = None, until: int | None = None) -> str:
-    """Return the solution, with one step undone, or done only up to a step."""
+def solution(name: str, *, without: tuple[int, ...] = ()) -> str:
+    """Return the solution, with these steps undone."""
     parts = parse((SOLUTIONS / f"{name}.py").read_text(), name)
     numbers = {step.number for step in find_exercise(name).steps}
-    return render(parts, {n for n in numbers if n != without and (until is None or n <= until)})
+    return render(parts, numbers - set(without))
+
+
+def untouched(name: str) -> str:
+    """Return the script as learners get it."""
+    return solution(name, without=tuple(step.number for step in find_exercise(name).steps))
 
 
 def changed(name: str, *changes: tuple[str, str]) -> str:

@@ -155,6 +155,11 @@ class ObservedRun:
         return [rank.all_numbers(name, dimensions)[-1] for rank in self.ranks]
 
 
+def percent(share: float) -> str:
+    """Return a share as text: 0.0123 as "1.2 %", 1.234 as "123 %"."""
+    return f"{100 * share:.2g} %" if share < 0.095 else f"{100 * share:.0f} %"
+
+
 def demand(expected: str, met: Iterable[bool], lines: Iterable[Any]) -> None:
     """Raise Unmet unless ``met`` holds for every rank; each rank's line says what it showed."""
     if not all(met):

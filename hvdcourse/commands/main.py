@@ -5,7 +5,7 @@ import json
 import os
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, NoReturn
 
 import typer
 from rich.console import Console
@@ -197,10 +197,17 @@ def main() -> None:
     try:
         app()
     except BadInput as error:
-        print(f"error: {error}", file=sys.stderr)
-        sys.exit(2)
+        end_with(error, 2)
     except BrokenPipeError:
         os._exit(1)
     except (OSError, ClusterError, NotRemembered) as error:
+        end_with(error, 1)
+
+
+def end_with(error: Exception, status: int) -> NoReturn:
+    """End with the error's text, as JSON for a program that has not got any JSON yet."""
+    if "--json" in sys.argv[1:] and not isinstance(error, NotRemembered):
+        print(json.dumps({"passed": False, "error": str(error)}, indent=2))
+    else:
         print(f"error: {error}", file=sys.stderr)
-        sys.exit(1)
+    sys.exit(status)

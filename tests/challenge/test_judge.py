@@ -32,7 +32,7 @@ from hvdcourse.launch.result import RankResult, RunResult
 from hvdcourse.launch.run import run
 from hvdcourse.rank.thumbnails import all_views, recognised, thumbnails
 
-pytestmark = [pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.ranks, pytest.mark.timeout(300)]
 
 SOLUTION = SOLUTIONS / "artists_resnet.py"
 # The parts that the run on 4 ranks alone decides; here it is made on 2, which is quicker.

@@ -3,41 +3,38 @@
 from pathlib import Path
 
 import pytest
-from verdicts import SECONDS_UNTIL_A_VERDICT, passed, solution, told, verdict_on
+from verdicts import SECONDS_UNTIL_A_VERDICT, passed, solution, told, untouched, verdict_on
 
 from hvdcourse import check
 from hvdcourse.checks.manifest import EXERCISES, find_exercise
 from hvdcourse.errors import BadInput
 from hvdcourse.paths import PROJECT, SOLUTIONS
 
-pytestmark = [pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.ranks, pytest.mark.timeout(240)]
 
 ANSWERS = sorted((PROJECT / "tests" / "answers").glob("*.py"))
 EACH_EXERCISE = [exercise.name for exercise in EXERCISES]
-EACH_STEP = [(exercise.name, step.number) for exercise in EXERCISES for step in exercise.steps]
-# Half-way through, where steps stand on both sides. That each step is needed shows without it.
-HALF_WAY = [("mpi_concepts", 4), ("ring_allreduce", 2), ("fashion_mnist", 5), ("lamb", 2)]
+# Steps that are undone together: each is judged by itself, and those that need another one are not
+# undone with it. Where an exercise has one step, the untouched script is without it.
+UNDONE = {
+    "mpi_concepts": ((1, 3, 5, 7), (2, 4, 6, 8)),
+    "ring_allreduce": ((1, 3), (2,), (4,)),
+    "input_pipeline": ((1, 4), (2,), (3, 5)),
+    "custom_loop": ((1, 3, 5), (2, 4)),
+    "svhn": ((1, 3, 5), (2, 4, 6)),
+    "fashion_mnist": ((1, 3, 6, 9), (2, 4, 8), (5, 7, 10)),
+    "cifar": ((1, 3), (2, 4)),
+    "lamb": ((1, 3, 5), (2, 4)),
+    "elastic": ((1,), (2, 4), (3, 5)),
+}
 
 # One for each way of being observed.
 OBSERVED = ["mpi_concepts", "ring_allreduce", "custom_loop"]
 
 
-def steps_around(name: str, number: int) -> tuple[int, ...]:
-    """Return the steps to judge for one step: it, those that need it, those without a run more."""
-    exercise = find_exercise(name)
-    trials = list(exercise.trials(Path("nowhere")))
-    return tuple(
-        step.number
-        for step in exercise.steps
-        if step.number == number
-        or number in step.needs
-        or all(not trial.steps for trial in trials if trial.judges(step.number))
-    )
-
-
 @pytest.mark.parametrize("name", EACH_EXERCISE)
 def test_untouched_script_fails_every_step_and_says_where_it_stands_still(name):
-    verdict = verdict_on(name, solution(name, until=0))
+    verdict = verdict_on(name, untouched(name))
     assert passed(verdict) == []
     assert (verdict.failure is None) == find_exercise(name).ends_untouched
     if verdict.failure:
@@ -56,25 +53,25 @@ def test_solution_passes_every_step(name):
     assert verdict.passed
 
 
-@pytest.mark.parametrize(("name", "number"), EACH_STEP)
-def test_solution_without_a_step_fails_that_check_and_those_that_need_it(name, number):
-    steps = steps_around(name, number)
-    verdict = verdict_on(name, solution(name, without=number), steps)
-    assert verdict.first_unmet.number == number
-    assert not verdict.steps[steps.index(number)].passed
-    assert verdict.first_unmet.expected
-    assert verdict.first_unmet.seen
+@pytest.mark.parametrize(
+    ("name", "undone"), [(name, undone) for name, groups in UNDONE.items() for undone in groups]
+)
+def test_a_solution_without_some_steps_fails_these_and_those_that_need_them(name, undone):
+    verdict = verdict_on(name, solution(name, without=undone))
+    unmet = {step.number: step for step in verdict.steps if not step.passed}
+    assert set(undone) <= unmet.keys()
+    assert all(step.expected and step.seen for step in unmet.values())
     if verdict.failure is None:
-        needing = {step.number for step in find_exercise(name).steps if number in step.needs}
-        unmet = {step.number for step in verdict.steps if not step.passed}
-        assert unmet <= {number, *needing}, told(verdict)
+        steps = find_exercise(name).steps
+        needing = {step.number for step in steps if set(undone) & set(step.needs)}
+        assert unmet.keys() <= {*undone, *needing}, told(verdict)
 
 
-@pytest.mark.parametrize(("name", "number"), HALF_WAY)
-def test_after_a_step_that_and_the_earlier_ones_pass_and_no_later_one(name, number):
-    steps = steps_around(name, number)
-    verdict = verdict_on(name, solution(name, until=number), steps)
-    assert passed(verdict) == [step for step in steps if step <= number]
+@pytest.mark.parametrize("name", EACH_EXERCISE)
+def test_every_step_is_undone_once(name):
+    steps = [step.number for step in find_exercise(name).steps]
+    undone = sorted(number for group in UNDONE.get(name, ()) for number in group)
+    assert undone == steps or steps == [1]
 
 
 def exercise_of(answer: Path) -> str:

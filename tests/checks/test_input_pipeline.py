@@ -16,7 +16,7 @@ from hvdcourse.plots.runs import lanes
 from hvdcourse.training.fed_epoch import FedEpoch
 from hvdcourse.training.feeding import feed, timed
 
-pytestmark = pytest.mark.timeout(240)
+pytestmark = [pytest.mark.ranks, pytest.mark.timeout(240)]
 
 NAME = "input_pipeline"
 CACHE = "    dataset = dataset.cache()\n"

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from hvdcourse.checks.evidence import ObservedRun, Unmet
+from hvdcourse.checks.evidence import ObservedRun, Unmet, percent
 from hvdcourse.checks.exercises import (
     fashion_mnist,
     input_pipeline,
@@ -15,11 +15,11 @@ from hvdcourse.launch.result import RankResult, RunResult
 from hvdcourse.rank.fingerprints import fingerprints
 
 
-def observed(*evidence: list[dict], **arguments) -> ObservedRun:
+def observed(*evidence: list[dict], hosts: tuple[int, ...] = (), **arguments) -> ObservedRun:
     """Return a run whose ranks left this evidence."""
     ranks = [RankResult(rank, 0, evidence=entries) for rank, entries in enumerate(evidence)]
     result = RunResult("", len(ranks), "gloo", "ended", 1, 1, ranks, [])
-    return ObservedRun(result, arguments)
+    return ObservedRun(result, arguments, hosts=hosts)
 
 
 def told(judge, *runs: ObservedRun, **options) -> str:
@@ -31,13 +31,14 @@ def told(judge, *runs: ObservedRun, **options) -> str:
     return ""
 
 
-# The local ranks of these two ranks are 1 and 0.
+# Of two ranks on one host, and one on another.
 GPUS = {
-    "its own": ([1], [0], ""),
-    "that of its rank": ([0], [1], "rank 0: rank 0 of 2, with local rank 1, sees GPU 0"),
-    "none": ([], [], "rank 1: rank 1 of 2, with local rank 0, sees no GPU"),
-    "all": ([0, 1], [0, 1], "rank 1: rank 1 of 2, with local rank 0, sees GPUs 0, 1"),
-    "one alone": ([1], [0, 1], "rank 1: rank 1 of 2, with local rank 0, sees GPUs 0, 1"),
+    "its own": ([0], [1], [0], ""),
+    "that of its rank": ([0], [1], [2], "rank 2: rank 2 of 3, with local rank 0, sees GPU 2"),
+    "the first": ([0], [0], [0], "rank 1: rank 1 of 3, with local rank 1, sees GPU 0"),
+    "none": ([], [], [], "rank 1: rank 1 of 3, with local rank 1, sees no GPU"),
+    "all": ([0, 1], [0, 1], [0], "rank 1: rank 1 of 3, with local rank 1, sees GPUs 0, 1"),
+    "one alone": ([0], [0, 1], [0], "rank 1: rank 1 of 3, with local rank 1, sees GPUs 0, 1"),
 }
 
 
@@ -45,10 +46,10 @@ GPUS = {
 def test_a_rank_sees_the_gpu_of_its_local_rank_and_no_other(which):
     *gpus, said = GPUS[which]
     places = [
-        {"rank": rank, "size": 2, "local_rank": 1 - rank, "gpus": numbers}
+        {"rank": rank, "size": 3, "local_rank": rank % 2, "gpus": numbers}
         for rank, numbers in enumerate(gpus)
     ]
-    run = observed(*([{"note": "place", "value": place}] for place in places))
+    run = observed(*([{"note": "place", "value": place}] for place in places), hosts=(2, 1))
     assert said in told(training.check_place, run)
     assert bool(said) == bool(told(training.check_place, run))
 
@@ -151,6 +152,23 @@ def test_a_ring_sends_all_chunks_but_one_to_its_neighbour(sent, said):
     text = told(ring_allreduce.check_traffic, run, since="bounds", before="scattered")
     assert said in text
     assert bool(said) == bool(text)
+
+
+@pytest.mark.parametrize("length", ring_allreduce.SHORT_LENGTHS)
+def test_every_length_that_is_drawn_tells_chunks_that_are_not_equal(length):
+    starts = np.arange(5)
+    rest_last = [*(starts * (length // 5)), length]
+    rounded_up = [*np.minimum(starts * -(-length // 5), length), length]
+    for cuts in (rest_last, rounded_up):
+        bounds = np.stack([cuts[:-1], cuts[1:]], axis=1)
+        assert not ring_allreduce.are_equal_chunks(bounds, 5, length)
+
+
+@pytest.mark.parametrize(
+    ("share", "said"), [(0.0123, "1.2 %"), (0.5, "50 %"), (1.234, "123 %"), (0.0004, "0.04 %")]
+)
+def test_a_share_is_told_in_percent(share, said):
+    assert percent(share) == said
 
 
 def epochs(seconds: float, ready: bool) -> list[dict]:

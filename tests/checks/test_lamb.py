@@ -1,6 +1,7 @@
 """The equations that lamb.py's check judges by are those of the course's own LAMB."""
 
 import random
+import re
 
 import numpy as np
 import pytest
@@ -86,6 +87,28 @@ def test_a_difference_is_said_in_words(value, said):
 
 def test_what_should_be_zero_is_said_to_be():
     assert difference("r", np.ones(2), np.zeros(2)) == "r should be zero"
+
+
+# What learners write in the place of the search for any of the expressions.
+OTHER_EXCLUSIONS = {
+    "a part of the name": lambda name, patterns: any(pattern in name for pattern in patterns),
+    "from the beginning": lambda name, patterns: any(re.match(p, name) for p in patterns),
+    "all of them": lambda name, patterns: all(re.search(p, name) for p in patterns),
+    "the whole name": lambda name, patterns: name in patterns,
+    "the whole name as an expression": lambda name, patterns: any(
+        re.fullmatch(p, name) for p in patterns
+    ),
+    "the end of the name": lambda name, patterns: name.endswith(tuple(patterns)),
+}
+
+
+@pytest.mark.parametrize("other", OTHER_EXCLUSIONS)
+@pytest.mark.parametrize("patterns", lamb.PATTERNS)
+def test_every_choice_of_patterns_tells_each_mistake(patterns, other):
+    names = [f"{name}:0" for name in (*SHAPES, "hidden_2/bias", "norm/beta", "hidden_3/kernel")]
+    chosen = patterns.split(",")
+    wrong = OTHER_EXCLUSIONS[other]
+    assert any(wrong(name, chosen) != lamb.is_excluded(name, chosen) for name in names)
 
 
 def test_every_choice_of_patterns_excludes_some_layers_and_never_the_special_ones():

@@ -1,12 +1,20 @@
 """Mistakes that learners make: each fails its own step, with words that help."""
 
 import pytest
-from mistakes import cifar, custom_loop, fashion_mnist, mpi_concepts, svhn
+from mistakes import (
+    cifar,
+    custom_loop,
+    fashion_mnist,
+    lamb,
+    mpi_concepts,
+    ring_allreduce,
+    svhn,
+)
 from verdicts import SECONDS_UNTIL_A_VERDICT, changed, passed, told, verdict_on
 
-pytestmark = [pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.ranks, pytest.mark.timeout(240)]
 
-EXERCISES = (mpi_concepts, custom_loop, svhn, fashion_mnist, cifar)
+EXERCISES = (mpi_concepts, ring_allreduce, custom_loop, svhn, fashion_mnist, cifar, lamb)
 ROUNDS = {module.__name__.rpartition(".")[2]: module.ROUNDS for module in EXERCISES}
 
 

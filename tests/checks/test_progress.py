@@ -30,6 +30,7 @@ def assert_verdict_and_one_message(done: subprocess.CompletedProcess, said: str)
     assert done.returncode == 1
 
 
+@pytest.mark.ranks
 def test_records_that_cannot_be_kept_leave_the_verdict_and_one_message(hvdcourse, tmp_path):
     (tmp_path / "file").write_text("not a folder")
     done = hvdcourse("check", "ring_allreduce", HVDCOURSE_STATE=str(tmp_path / "file" / "state"))
@@ -46,6 +47,7 @@ def full_disk(small_disk):
     return folder
 
 
+@pytest.mark.ranks
 def test_a_full_disk_leaves_the_verdict_one_message_and_the_earlier_record(hvdcourse, full_disk):
     done = hvdcourse("check", "ring_allreduce", HVDCOURSE_STATE=str(full_disk))
     assert_verdict_and_one_message(done, "No space left on device")
@@ -112,6 +114,7 @@ def read_only(project):
     yield prefix
 
 
+@pytest.mark.ranks
 def test_in_a_read_only_checkout_run_and_check_work(hvdcourse, project, read_only, tmp_path):
     user = {"XDG_STATE_HOME": str(tmp_path / "home"), "prefix": read_only}
     arguments = ["ring_allreduce.py", "--backend", "mpi", "--", "--lengths", "3"]

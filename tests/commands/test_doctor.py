@@ -12,7 +12,7 @@ from watching import HVDCOURSE
 
 from hvdcourse.commands import doctor
 
-pytestmark = [pytest.mark.timeout(240), pytest.mark.usefixtures("nothing_left")]
+pytestmark = [pytest.mark.ranks, pytest.mark.timeout(240), pytest.mark.usefixtures("nothing_left")]
 
 
 def by_name(findings) -> dict[str, doctor.Finding]:

@@ -14,7 +14,11 @@ from hvdcourse.commands import main as cli
 from hvdcourse.launch.run import largest_np
 from hvdcourse.paths import PROJECT
 
-pytestmark = [pytest.mark.timeout(180), pytest.mark.usefixtures("nothing_left", "state")]
+pytestmark = [
+    pytest.mark.ranks,
+    pytest.mark.timeout(180),
+    pytest.mark.usefixtures("nothing_left", "state"),
+]
 
 RING = find_exercise("ring_allreduce")
 
@@ -173,6 +177,15 @@ def test_check_of_an_untouched_script_ends_with_1_and_offers_a_hint(hvdcourse):
     assert "0 of 4 steps met; a hint: hvdcourse hint ring_allreduce 1" in done.stdout
     assert RING.steps[0].hint not in done.stdout
     assert progress(hvdcourse)["met"] == 0
+
+
+def test_a_script_with_a_syntax_error_gives_json_too(hvdcourse, project):
+    (project / "source_code" / "mpi_concepts.py").write_text("def main(:\n")
+    done = hvdcourse("check", "mpi_concepts", "--json")
+    assert done.returncode == 2
+    told = json.loads(done.stdout)
+    assert not told["passed"]
+    assert "mpi_concepts.py, line 1: invalid syntax" in told["error"]
 
 
 def test_check_for_programs_gives_json_and_junit(hvdcourse, tmp_path):

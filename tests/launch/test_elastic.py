@@ -20,6 +20,7 @@ from hvdcourse.rank.run_folder import RunFolder
 from hvdcourse.rank.variables import RUN_FOLDER_VARIABLE
 
 pytestmark = [
+    pytest.mark.ranks,
     pytest.mark.timeout(200),
     pytest.mark.usefixtures("nothing_left"),
 ]

@@ -15,7 +15,7 @@ from hvdcourse.launch.forked_rank import status_of
 from hvdcourse.launch.process import can_fork
 from hvdcourse.launch.run import run_quickly
 
-pytestmark = [pytest.mark.timeout(120), pytest.mark.usefixtures("nothing_left")]
+pytestmark = [pytest.mark.ranks, pytest.mark.timeout(120), pytest.mark.usefixtures("nothing_left")]
 
 
 def server() -> int | None:

@@ -9,6 +9,8 @@ from starts import FORKED, GLOO
 from hvdcourse.launch.rendezvous import start_rendezvous
 from hvdcourse.launch.run import run_quickly
 
+pytestmark = pytest.mark.ranks
+
 NP = 12
 
 

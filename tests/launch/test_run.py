@@ -14,6 +14,7 @@ from hvdcourse.launch.result import RunFailed
 from hvdcourse.launch.run import largest_np, run, run_quickly
 
 pytestmark = [
+    pytest.mark.ranks,
     pytest.mark.timeout(120),
     pytest.mark.usefixtures("nothing_left"),
     pytest.mark.measured,

@@ -13,6 +13,8 @@ from hvdcourse.launch.command_line import python_path
 from hvdcourse.launch.run import run
 from hvdcourse.rank.run_folder import RunFolder
 
+pytestmark = pytest.mark.ranks
+
 
 @pytest.mark.timeout(180)
 @pytest.mark.usefixtures("nothing_left")

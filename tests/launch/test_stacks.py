@@ -54,6 +54,7 @@ def test_a_frame_of_horovods_names_the_collective(dump, function, collective):
     assert str(position) == f"waiting in {collective}, script.py line 2: x = f(x)"
 
 
+@pytest.mark.ranks
 def test_a_tape_that_averages_waits_in_allreduce_but_not_while_it_computes(dump):
     tape = ("/lib/horovod/tensorflow/__init__.py", "gradient")
     execute = ("/lib/tensorflow/python/eager/execute.py", "quick_execute")

@@ -16,6 +16,7 @@ from hvdcourse.launch import run as launch
 from hvdcourse.launch.run import run_quickly
 
 pytestmark = [
+    pytest.mark.ranks,
     pytest.mark.timeout(120),
     pytest.mark.usefixtures("nothing_left"),
     pytest.mark.measured,

@@ -5,6 +5,8 @@ import subprocess
 import pytest
 from watching import HVDCOURSE
 
+pytestmark = pytest.mark.ranks
+
 APART = ["unshare", "--net", "sh", "-c", 'ip link set lo up && exec "$@"', "sh"]
 
 

@@ -29,6 +29,8 @@ from PIL import Image
 
 from hvdcourse.checks.manifest import EXERCISES
 
+pytestmark = pytest.mark.ranks
+
 ALL = sorted(NOTEBOOKS.glob("*.ipynb"))
 ON_TWO_RANKS = ("00_start_here", "01_mpi_concepts")
 KNOWN_TAGS = {"parameters", "exercise", "nbval-check-output", "nbval-skip"}

@@ -11,7 +11,7 @@ from hvdcourse import run
 from hvdcourse.data.digit_files import write_digits
 from hvdcourse.paths import SOLUTIONS
 
-pytestmark = pytest.mark.timeout(120)
+pytestmark = [pytest.mark.ranks, pytest.mark.timeout(120)]
 
 
 @pytest.fixture(scope="module")

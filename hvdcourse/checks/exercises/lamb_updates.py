@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from hvdcourse.checks.evidence import ObservedRank, ObservedRun, demand_of_run
+from hvdcourse.checks.evidence import ObservedRank, ObservedRun, demand_of_run, percent
 
 # Of float32 numbers, among them 1 − β₂ᵗ; wrong formulas are off by a hundredth and more.
 TOLERANCE = 1e-3
@@ -100,5 +100,5 @@ def difference(what: str, value: np.ndarray, expected: np.ndarray, scale: float 
     factor = np.vdot(value, expected) / np.vdot(expected, expected)
     if np.abs(value - factor * expected).max() <= TOLERANCE * np.abs(value).max():
         return f"{what} is {factor:.3g} times what it should be"
-    away = np.linalg.norm(value - expected) / np.linalg.norm(expected)
-    return f"{what} is {100 * away:.2g} % away from what it should be"
+    away = float(np.linalg.norm(value - expected) / np.linalg.norm(expected))
+    return f"{what} is {percent(away)} away from what it should be"

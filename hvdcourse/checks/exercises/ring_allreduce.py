@@ -13,9 +13,14 @@ from hvdcourse.checks.exercises.collective_results import in_short
 BYTES_A_NUMBER = 8
 
 
+# Those that 5 ranks share in chunks which differ by more than 1, where the last chunk takes what is
+# left over (of 2 and more), and also where all others are rounded up (of 3 and less).
+SHORT_LENGTHS = tuple(length for length in range(7, 30) if length % 5 in (2, 3))
+
+
 def arguments() -> dict[str, Any]:
     """Return lengths shorter than, not a multiple of, and much larger than the number of ranks."""
-    return {"lengths": f"1,{random.randrange(7, 30)},{random.randrange(400_001, 500_000)}"}
+    return {"lengths": f"1,{random.choice(SHORT_LENGTHS)},{random.randrange(400_002, 500_000, 5)}"}
 
 
 def lengths(run: ObservedRun) -> list[int]:

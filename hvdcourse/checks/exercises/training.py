@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from hvdcourse.checks.evidence import ObservedRank, ObservedRun, demand
+from hvdcourse.checks.evidence import ObservedRank, ObservedRun, demand, percent
 from hvdcourse.checks.exercises.training_notes import (
     COMPRESSED,
     SMALL,
@@ -111,7 +111,7 @@ def gradient_in_words(used: np.ndarray, mean: np.ndarray, own: np.ndarray) -> st
     )
     if factor and distance(used / factor, mean) < COMPRESSED:
         return f"{factor:.3g} times the mean"
-    return f"gradients {100 * away:.0f} % away from the mean"
+    return f"gradients {percent(away)} away from the mean"
 
 
 def averages_gradients(rank: ObservedRank) -> bool:

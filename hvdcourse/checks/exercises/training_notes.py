@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from hvdcourse.checks.evidence import ObservedRank, Unmet
+from hvdcourse.checks.evidence import ObservedRank, Unmet, percent
 
 # Of float32 sums in another order, and of gradients that were compressed on their way.
 SMALL, COMPRESSED = 1e-4, 1e-2
@@ -78,6 +78,6 @@ def distance(value: np.ndarray, reference: np.ndarray) -> float:
 def far_away(distances: Sequence[float], from_what: str) -> list[str]:
     """Say of each rank how far its weights are from others."""
     return [
-        f"has {from_what}" if away < SMALL else f"is {100 * away:.2g} % away from {from_what}"
+        f"has {from_what}" if away < SMALL else f"is {percent(away)} away from {from_what}"
         for away in distances
     ]
