@@ -56,6 +56,12 @@ class RankResult:
             return f"was killed by {signal.Signals(-self.status).name}"
         return f"ended with exit status {self.status}"
 
+    def describe_position(self) -> str:
+        """Return in words where in its script the rank stood."""
+        if self.position:
+            return f"was {self.position}"
+        return "had ended" if self.status is not None else "was not in the script any more, or yet"
+
 
 @dataclass
 class RunResult:
@@ -123,7 +129,7 @@ class RunResult:
                 f"The run was ended: no rank computed or printed anything "
                 f"for {self.stood_still:.0f} s."
             )
-            if len({rank.position for rank in self.ranks}) > 1:
+            if len({rank.position for rank in self.ranks if rank.position}) > 1:
                 parts.append(
                     "The ranks wait for each other in different places. Every rank must come to "
                     "the same collectives, equally often and in the same order."
@@ -142,7 +148,11 @@ class RunResult:
             elif first.errors:
                 parts.append("The last that it printed to stderr:")
                 parts += first.errors[-10:]
-        parts += [f"Rank {rank.rank} was {rank.position}" for rank in self.ranks if rank.position]
+        parts += [
+            f"Rank {rank.rank} {rank.describe_position()}"
+            for rank in self.ranks
+            if rank.position or self.reason == "standstill"
+        ]
         if first is None and self.reason == "failed":
             parts += self.launcher_output[-10:]
         parts += [self.launcher_log] if self.launcher_log else []

@@ -96,6 +96,20 @@ def test_a_rank_asleep_before_a_collective_ends_the_run_and_both_places_are_name
     assert "Rank 1 was at script.py line 6: time.sleep(600)" in text
 
 
+@both_backends
+def test_horovods_own_stall_check_tells_over_mpi_and_says_nothing_over_gloo(backend, script):
+    """Lessons 3 and 6 state it of Horovod 0.28.1."""
+    settings = {"HOROVOD_STALL_CHECK_TIME_SECONDS": "1", "HOROVOD_STALL_SHUTDOWN_TIME_SECONDS": "2"}
+    options = {"standstill": 8, "timeout": 90, "must_succeed": False}
+    path = script(RANK_1_SLEEPS)
+    result = run_quickly(path, 2, backend=backend, environment=settings, **options)
+    told = any("Missing ranks" in line for line in result.ranks[0].errors)
+    assert (told, result.reason) == {
+        "mpi": (True, "failed"),
+        "gloo": (False, "standstill"),
+    }[backend]
+
+
 def test_a_rank_that_computes_or_prints_does_not_stand_still(script):
     path = script("""
         import time
@@ -129,6 +143,15 @@ def no_core_is_free():
     for other in others:
         other.kill()
         other.wait()
+
+
+def test_what_other_programs_take_does_not_count_for_the_time_limit(script, no_core_is_free):
+    path = script("""
+        import time
+        while time.process_time() < 4:
+            pass
+    """)
+    assert run_quickly(path, 1, timeout=8).ok
 
 
 @pytest.mark.usefixtures("no_core_is_free")

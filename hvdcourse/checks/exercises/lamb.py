@@ -246,5 +246,4 @@ EXERCISE = Exercise(
     observe="",
     trials=lambda _: [Trial(hosts=UNEVEN_HOSTS, arguments=arguments())],
     steps=STEPS,
-    timeout=120,
 )
