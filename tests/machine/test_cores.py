@@ -5,7 +5,7 @@ import subprocess
 import sys
 
 import pytest
-from starts import every_start, quick_starts
+from starts import FORKED, GLOO, MPI, QUICK_MPI, quick_starts, starts
 
 from hvdcourse.launch.run import run_quickly
 from hvdcourse.machine.cores import share_of_cores
@@ -48,7 +48,7 @@ def found(result, name: str) -> list:
 
 @pytest.mark.ranks
 @pytest.mark.skipif(len(CORES) < 2, reason="needs two cores")
-@every_start
+@starts(FORKED, QUICK_MPI, GLOO, MPI)
 def test_two_ranks_have_different_cores_and_as_many_threads(start, script):
     result = start(script(SHOW), 2)
     first, second = found(result, "cores")
