@@ -63,7 +63,8 @@ def waits_in(frames: list[tuple[str, str]]) -> str | None:
             if name:
                 return name
         own_gradient = own_gradient or file.endswith("/backprop.py")
-    return IN_A_GRAPH if frames and frames[0][1] == "quick_execute" else None
+    in_a_graph = any("/polymorphic_function/" in file for file, _ in frames)
+    return IN_A_GRAPH if in_a_graph else None
 
 
 def position_from_stack_file(stack_file: Path, script: str) -> Position | None:

@@ -25,6 +25,7 @@ _HOROVOD_OPERATIONS = {
     "horovod_alltoall": "alltoall",
     "horovod_reducescatter": "reducescatter",
     "horovod_grouped_reducescatter": "reducescatter",
+    "horovod_join": "join",
 }
 _MPI_SENDS = (
     *("Send", "Isend", "Ssend", "Issend", "Bsend", "Ibsend", "Rsend", "Irsend"),
@@ -100,10 +101,10 @@ def recorded(
     """Return the operation with a note taken of each call and of the bytes this rank puts in."""
 
     @functools.wraps(operation)
-    def call(data: Any, *arguments: Any, **options: Any) -> Any:
-        result = operation(data, *arguments, **options)
+    def call(*data: Any, **options: Any) -> Any:
+        result = operation(*data, **options)
         root = {"root": options["root_rank"]} if "root_rank" in options else {}
-        record("collective", name, number_of_bytes(data), **root)
+        record("collective", name, number_of_bytes(data[:1]), **root)
         return result
 
     return call

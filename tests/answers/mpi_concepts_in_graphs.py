@@ -36,7 +36,9 @@ def global_mean(own_images):
 
 @tf.function
 def sum_of_part(values):
-    return hvd.allreduce(values, op=hvd.Sum)[hvd.rank() * 64 // hvd.size() :][: 64 // hvd.size()]
+    each, longer = divmod(64, hvd.size())
+    start = hvd.rank() * each + min(hvd.rank(), longer)
+    return hvd.allreduce(values, op=hvd.Sum)[start:][: each + (hvd.rank() < longer)]
 
 
 def main():

@@ -60,7 +60,8 @@ def main():
 
     brightness = images[rows].sum(axis=0)
     report("brightness", brightness)
-    parts, _ = alltoall(brightness, splits=np.full(hvd.size(), 64 // hvd.size(), np.int32))
+    lengths = [len(part) for part in np.array_split(brightness, hvd.size())]
+    parts, _ = alltoall(brightness, splits=np.array(lengths, np.int32))
     my_brightness = np.asarray(parts).reshape(hvd.size(), -1).sum(axis=0)
     report("my_brightness", my_brightness)
 

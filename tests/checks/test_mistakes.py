@@ -71,7 +71,7 @@ def test_a_crash_after_all_reports_never_passes(end):
 
 
 def test_a_rank_killed_after_all_reports_never_passes():
-    killed = "    main()\n    import os\n    os.kill(os.getpid(), 9 if hvd.rank() else 0)\n"
+    killed = "    main()\n    import os\n    os.kill(os.getpid(), 9 if hvd.rank() == 1 else 0)\n"
     verdict = verdict_on("mpi_concepts", changed("mpi_concepts", ("    main()\n", killed)))
     assert passed(verdict) == []
     assert "Rank 1 failed first: was killed by SIGKILL" in told(verdict)
@@ -134,7 +134,7 @@ def test_a_repair_that_drops_the_last_image_fails():
     name = "lab_uneven_shards"
     call = "return batches(count, hvd.rank(), hvd.size(), batch_size)"
     fewer = call.replace("(count,", "(count - 1,")
-    assert " images were seen, 0 more than once" in told(
+    assert "1 images were not seen, 0 more than once" in told(
         verdict_on(name, changed(name, (call, fewer)))
     )
 
@@ -147,59 +147,10 @@ def test_a_repair_that_leaves_out_the_collective_fails():
     assert "every rank has the mean of all ranks' losses" in told(verdict)
 
 
-def test_a_loop_with_other_gpus_smaller_batches_and_summed_losses():
-    verdict = verdict_on(
-        "custom_loop",
-        changed(
-            "custom_loop",
-            # Rank 0 pins no GPU, and rank 1 that of its rank.
-            ("    if gpus:\n", "    if hvd.rank() == 1:\n"),
-            ("gpus[hvd.local_rank()]", "gpus[hvd.rank()]"),
-            ("hvd.rank(), hvd.size(), batch_size,", "hvd.rank(), hvd.size(), batch_size // 2,"),
-            ("op=hvd.Average", "op=hvd.Sum"),
-        ),
-    )
-    assert passed(verdict) == [2, 3]
-    assert "rank 0: rank 0 of 2, with local rank 1, sees GPUs 0, 1, 2" in told(verdict)
-    assert "rank 1: rank 1 of 2, with local rank 0, sees GPU 1" in told(verdict)
-    assert "with batches of 16 images on each rank an epoch has" in told(verdict)
-    assert "every rank has the mean of all ranks' losses" in told(verdict)
-
-
-def test_an_optimizers_state_and_a_loss_that_stay_on_their_rank():
-    text = changed(
-        "fashion_mnist",
-        ("    broadcast_variables(optimizer.variables, root_rank=0)\n", ""),
-        ("hvd.callbacks.MetricAverageCallback()", ACCURACY_ALONE),
-    )
-    verdict = verdict_on("fashion_mnist", text, (3, 4, 6, 7))
-    assert passed(verdict) == [3, 4]
-    assert "every rank has the loss of the whole test set" in told(verdict)
-    assert "ends with the weights of a run that was never killed" in told(verdict)
-
-
-ACCURACY_ALONE = """tf.keras.callbacks.LambdaCallback(
-            on_epoch_end=lambda _, logs: logs.update(
-                val_accuracy=float(hvd.allreduce(logs["val_accuracy"], name="accuracy"))
-            )
-        )"""
-
-
 def test_a_resumed_run_that_breaks_fails_only_the_step_that_resumes():
     text = changed(
         "fashion_mnist", ("    first_epoch = int(hvd.broadcast(first_epoch, root_rank=0))\n", "")
     )
     verdict = verdict_on("fashion_mnist", text)
     assert passed(verdict) == [1, 2, 3, 4, 5, 6, 8, 9, 10]
-    assert "On 2 ranks, resumed from a checkpoint, the script did not end well." in told(verdict)
-
-
-def test_accuracies_of_one_share_are_not_those_of_the_whole_test_set():
-    text = changed("svhn", ("test_loss, accuracy = np.array(sums) / len(data.test_images)", OWN))
-    verdict = verdict_on("svhn", text)
-    assert passed(verdict) == [1, 2, 3, 4, 6]
-    # By chance both shares have one accuracy: then the loss tells.
-    assert "of the whole test set" in told(verdict)
-
-
-OWN = "test_loss, accuracy = means"
+    assert "On 3 ranks on 2 hosts (2 + 1), resumed from a checkpoint, the script" in told(verdict)

@@ -8,7 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from hvdcourse.launch.stacks import find_position, position_from_stack_file, position_from_traceback
+from hvdcourse.launch.stacks import (
+    IN_A_GRAPH,
+    find_position,
+    position_from_stack_file,
+    position_from_traceback,
+)
 
 HOROVOD = "/somewhere/site-packages/horovod/tensorflow/mpi_ops.py"
 
@@ -54,13 +59,19 @@ def test_a_frame_of_horovods_names_the_collective(dump, function, collective):
     assert str(position) == f"waiting in {collective}, script.py line 2: x = f(x)"
 
 
-@pytest.mark.ranks
 def test_a_tape_that_averages_waits_in_allreduce_but_not_while_it_computes(dump):
     tape = ("/lib/horovod/tensorflow/__init__.py", "gradient")
     execute = ("/lib/tensorflow/python/eager/execute.py", "quick_execute")
     backprop = ("/lib/tensorflow/python/eager/backprop.py", "gradient")
     assert dump("tape.gradient(x, y)", execute, tape).waits_in == "allreduce"
     assert dump("tape.gradient(x, y)", execute, backprop, tape).waits_in is None
+
+
+def test_a_step_of_fit_waits_in_a_graph(dump):
+    execute = ("/lib/tensorflow/python/eager/execute.py", "quick_execute")
+    graph = ("/lib/tensorflow/python/eager/polymorphic_function/atomic_function.py", "flat_call")
+    waits_in = dump("    model.fit(x)", execute, graph, ("/lib/keras/training.py", "fit")).waits_in
+    assert waits_in == IN_A_GRAPH
 
 
 def test_a_frame_of_the_observer_hides_nothing(dump):

@@ -53,9 +53,7 @@ ROUNDS = (
             (WRITES, WRITES.replace("rank()", "local_rank()")),
             said="rank 2: wrote",
         ),
-        mistake(
-            8, "2 for the size", (RATE, RATE.replace("hvd.size()", "2")), said="0.04, 2 times 0.02"
-        ),
+        mistake(8, "2 for the size", (RATE, RATE.replace("hvd.size()", "2")), said="2 times 0.02"),
         mistake(
             10, "SGD", (NOVOGRAD, "optimizer = tf.keras.optimizers.SGD(learning_rate)"), said="norm"
         ),

@@ -34,14 +34,11 @@ def arguments(summary: Path, left_over: int) -> dict[str, Any]:
     }
 
 
-def images_and_labels(run: ObservedRun) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Return for each rank the images (n, 64) and labels (n,) that its script was given."""
+def images_of_ranks(run: ObservedRun) -> list[np.ndarray]:
+    """Return for each rank the images (n, 64) that its script was given."""
     digits, count = load_digits(), run.arguments["images"]
-    given = [digits_of_rank(digits, rank) for rank in range(run.np)]
-    return [
-        (of_rank.train_images[:count].reshape(-1, 64).astype(float), of_rank.train_labels[:count])
-        for of_rank in given
-    ]
+    given = [digits_of_rank(digits, rank).train_images[:count] for rank in range(run.np)]
+    return [images.reshape(-1, 64).astype(float) for images in given]
 
 
 def own_rows(run: ObservedRun) -> list[np.ndarray]:
@@ -107,8 +104,8 @@ def whose(direction: np.ndarray, drawn: list[np.ndarray], rank: int) -> str:
 
 
 def check_mean(run: ObservedRun) -> None:
-    given, shares, means = images_and_labels(run), own_rows(run), run.numbers("mean")
-    parts = [images[rows] for (images, _), rows in zip(given, shares, strict=True)]
+    given, shares, means = images_of_ranks(run), own_rows(run), run.numbers("mean")
+    parts = [images[rows] for images, rows in zip(given, shares, strict=True)]
     expected = np.concatenate(parts).mean(axis=0)
     by_rank = [part.mean(axis=0) if len(part) else expected for part in parts]
     mistakes = {
@@ -120,7 +117,7 @@ def check_mean(run: ObservedRun) -> None:
         "the sum of the ranks' means": np.sum(by_rank, axis=0),
     }
     lines = []
-    for rank, (mean, (images, _)) in enumerate(zip(means, given, strict=True)):
+    for rank, (mean, images) in enumerate(zip(means, given, strict=True)):
         own = {
             "the mean of its own share alone": by_rank[rank],
             "the mean of its own copy of all images; those of the other ranks differ from it in "
@@ -163,8 +160,8 @@ def in_order(scores: np.ndarray, expected: np.ndarray) -> np.ndarray:
 
 def check_regroup(run: ObservedRun) -> None:
     shares = own_rows(run)
-    labels = [of_rank for _, of_rank in images_and_labels(run)]
-    sent = [(row, labels[rank][row] % run.np) for rank, rows in enumerate(shares) for row in rows]
+    labels = load_digits().train_labels
+    sent = [(row, labels[row] % run.np) for rows in shares for row in rows]
     regrouped = run.numbers("regrouped")
     expected = [sorted(row for row, to in sent if to == rank) for rank in range(run.np)]
     lines = []
@@ -172,8 +169,7 @@ def check_regroup(run: ObservedRun) -> None:
         missing, extra = len(set(expected[rank]) - set(rows)), len(set(rows) - set(expected[rank]))
         lines.append(f"has {len(rows)} images; {missing} are missing, {extra} are not its own")
     demand_by_collective(
-        "rank r has exactly the images whose digit d, on the rank that held them, has "
-        "d % size == r, by a collective",
+        "rank r has exactly the images whose digit d has d % size == r, by a collective",
         [sorted(rows) == right for rows, right in zip(regrouped, expected, strict=True)],
         took_part(run, "all_scores", "regrouped"),
         lines,
