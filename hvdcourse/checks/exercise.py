@@ -96,7 +96,7 @@ class Exercise:
     observe: str
     trials: Callable[[Path], Iterable[Trial]]
     steps: tuple[Step, ...]
-    timeout: float = 40
+    timeout: float = 60
     standstill: float = 8
     environment: dict[str, str] = field(default_factory=dict)
     ends_untouched: bool = True

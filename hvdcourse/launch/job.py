@@ -6,9 +6,6 @@ from typing import Any
 
 from hvdcourse.machine.environment import NOT_FOR_RANKS
 
-# By how many times its own length a time limit may grow on a machine that is busy with others.
-MOST_PATIENCE = 4
-
 
 @dataclass(frozen=True)
 class Job:

@@ -14,7 +14,7 @@ from typing import Any
 from hvdcourse.errors import BadInput, checked_limit
 from hvdcourse.launch.command_line import BACKENDS, arguments_from, horovodrun_command
 from hvdcourse.launch.display import RunDisplay
-from hvdcourse.launch.job import MOST_PATIENCE, Caller, Event, Job, RunEnd
+from hvdcourse.launch.job import Caller, Event, Job, RunEnd
 from hvdcourse.launch.process import can_fork, start_process
 from hvdcourse.launch.result import RunFailed, RunResult, collect_result
 from hvdcourse.machine.processes import end_all, processes_of_session
@@ -102,8 +102,7 @@ def run(
         script: the script's path, or its name in ``source_code/``.
         np: how many ranks to start; more than there are cores is allowed.
         backend: ``"gloo"`` or ``"mpi"``, what Horovod communicates through.
-        timeout: seconds after which the whole run is ended; up to four times as many, as far as
-            other programs take the machine's time.
+        timeout: seconds after which the whole run is ended.
         standstill: seconds without any computing or printing after which it is ended; four times
             as many while no core of the machine is free, and as long, up to 65 seconds, as the
             ranks had worked before.
@@ -209,7 +208,7 @@ def follow(job: Job, display: RunDisplay) -> list[Event]:
         with theirs:
             arguments = (job, Caller.this_process(), theirs)
             process = start_process(SUPERVISOR, arguments, forked=forked)
-        seconds = min(MOST_PATIENCE * job.timeout + LATE_SECONDS, threading.TIMEOUT_MAX)
+        seconds = min(job.timeout + LATE_SECONDS, threading.TIMEOUT_MAX)
         guard = threading.Timer(seconds, process.kill)
         guard.daemon = True
         guard.start()

@@ -1,6 +1,5 @@
 """Tells whether the ranks of a run stand still: nobody computes, and nobody prints."""
 
-import os
 import time
 from collections.abc import Callable
 from contextlib import suppress
@@ -41,8 +40,6 @@ class StandstillWatch:
         self.np, self.seconds, self.folder, self.processes = np, seconds, folder, processes
         self.began = self.idle_since = self.last_cpu_check = time.monotonic()
         self.last_cpu_seconds, self.machine_is_busy = 0.0, False
-        # Seconds of the whole machine, so far, in which it worked for others.
-        self.taken_by_others = 0.0
         self.stood_still = 0.0
         # The next call tells of the time since this one, not since psutil was imported, which in a
         # forked process may be long ago.
@@ -58,15 +55,11 @@ class StandstillWatch:
         if self._some_rank_works():
             self.idle_since = now
         if now - self.last_cpu_check >= CPU_WINDOW_SECONDS:
-            used, passed = sum(map(_cpu_seconds, self.processes())), now - self.last_cpu_check
-            # Less than before where a process has ended.
-            cores = max(0.0, used - self.last_cpu_seconds) / passed
-            if cores > IDLE_SHARE_OF_A_CORE * self.np:
+            used = sum(map(_cpu_seconds, self.processes()))
+            share = (used - self.last_cpu_seconds) / (now - self.last_cpu_check)
+            if share > IDLE_SHARE_OF_A_CORE * self.np:
                 self.idle_since = now
-            idle = psutil.cpu_times_percent().idle
-            self.machine_is_busy = idle < FREE_PERCENT
-            others = 1 - idle / 100 - cores / (os.cpu_count() or 1)
-            self.taken_by_others += passed * max(0.0, others)
+            self.machine_is_busy = psutil.cpu_times_percent().idle < FREE_PERCENT
             self.last_cpu_check, self.last_cpu_seconds = now, used
         self.stood_still = now - self.idle_since
         return self.stood_still > self._patience()

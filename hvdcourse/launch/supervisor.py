@@ -19,16 +19,7 @@ from pathlib import Path
 
 import psutil
 
-from hvdcourse.launch.job import (
-    MOST_PATIENCE,
-    Caller,
-    Event,
-    Job,
-    MetricsRow,
-    OutputLine,
-    ProcessEnd,
-    RunEnd,
-)
+from hvdcourse.launch.job import Caller, Event, Job, MetricsRow, OutputLine, ProcessEnd, RunEnd
 from hvdcourse.launch.rank_output import OutputReader
 from hvdcourse.launch.ranks import start_ranks
 from hvdcourse.launch.standstill import StandstillWatch
@@ -52,7 +43,7 @@ class Supervisor:
         self.folder = RunFolder(job.folder)
         self.reason: str | None = None
         self.stop_asked = False
-        self.began = time.monotonic()
+        self.deadline = time.monotonic() + job.timeout
         self.grace_ends: float | None = None
         self.watch = StandstillWatch(job.np, job.standstill, self.folder, self.descendants)
         self.metrics = self.folder.lines_as_they_come(0, "metrics")
@@ -91,9 +82,7 @@ class Supervisor:
                 self.grace_ends = now + GRACE_SECONDS
                 self.ask_for_stacks()
             return "failed" if now >= self.grace_ends else None
-        # On a machine that works for others, too, a run gets as much of its time as alone.
-        free = min(self.watch.taken_by_others, (MOST_PATIENCE - 1) * self.job.timeout)
-        if now - self.began >= self.job.timeout + free:
+        if now >= self.deadline:
             return "time limit"
         return "standstill" if self.watch.stands_still() else None
 

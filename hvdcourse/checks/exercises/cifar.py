@@ -196,4 +196,5 @@ EXERCISE = Exercise(
     observe="training",
     trials=lambda _: trials(),
     steps=STEPS,
+    timeout=120,
 )

@@ -232,6 +232,6 @@ EXERCISE = Exercise(
     observe="",
     trials=lambda _: trials(),
     steps=STEPS,
-    timeout=45,
-    standstill=20,
+    timeout=120,
+    standstill=30,
 )

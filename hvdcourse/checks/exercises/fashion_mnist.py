@@ -245,4 +245,5 @@ EXERCISE = Exercise(
     observe="training",
     trials=trials,
     steps=STEPS,
+    timeout=120,
 )

@@ -246,4 +246,5 @@ EXERCISE = Exercise(
     observe="",
     trials=lambda _: [Trial(hosts=UNEVEN_HOSTS, arguments=arguments())],
     steps=STEPS,
+    timeout=120,
 )
