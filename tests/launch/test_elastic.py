@@ -177,7 +177,9 @@ def test_only_the_launchers_first_call_of_a_discovery_script_must_not_fail(good,
     script.chmod(0o755)
     result = run_disturbed(discovery_script=script)
     told = "\n".join([*result.output[0], *result.ranks[0].errors])
-    assert "Failed to execute discovery script" in told
+    # Where the launcher ends, it may do so before its other thread has said the same.
+    said = "Job has been shutdown" if good == 1 else "Failed to execute discovery script"
+    assert said in told
     assert len(calls.read_text().splitlines()) > good
     assert (result.reason, result.ok) == (("failed", False) if good == 1 else ("ended", True))
     assert (result.history.get("epoch", [0])[-1] == EPOCHS) is result.ok
