@@ -63,12 +63,12 @@ def start_process(module: str, arguments: tuple[Any, ...], *, forked: bool) -> B
 
 def _server_fits() -> bool:
     """Tell whether the fork server has this process's environment, after a new start if need be."""
+    multiprocessing.set_forkserver_preload([PRELOADED])
     environment = read_at_start(dict(os.environ))
     if environment != _OF_SERVER:
         if multiprocessing.active_children():
             return False
         forkserver._forkserver._stop()  # type: ignore[attr-defined]
-        multiprocessing.set_forkserver_preload([PRELOADED])
         _OF_SERVER.clear()
         _OF_SERVER.update(environment)
     return True

@@ -131,7 +131,7 @@ class RunResult:
             )
             if len({rank.position for rank in self.ranks if rank.position}) > 1:
                 parts.append(
-                    "The ranks wait for each other in different places. Every rank must come to "
+                    "The ranks stand in different places. Every rank must come to "
                     "the same collectives, equally often and in the same order."
                 )
         elif first is None:
