@@ -9,6 +9,25 @@ STEPS = 30
 FEW = {"dense/kernel": (5, 3), "dense/bias": (3,)}
 SHAPES = {"conv/kernel": (3, 3, 2, 4), "dense/bias": (3,), "scalar": ()}
 RATE = 0.0625  # exact in every type
+LAMB_CASES = [
+    {},
+    {"weight_decay": 0.0625},
+    {"weight_decay": 0.0625, "exclude_from_weight_decay": ["bias", "scalar"]},
+    {
+        "weight_decay": 0.0625,
+        "exclude_from_weight_decay": ["kernel"],
+        "exclude_from_layer_adaptation": ["bias"],
+    },
+    {"beta_1": 0.5, "beta_2": 0.75, "epsilon": 0.125},
+]
+NOVOGRAD_CASES = [
+    {},
+    {"weight_decay": 0.0625},
+    {"weight_decay": 0.0625, "grad_averaging": True},
+    {"grad_averaging": True, "beta_1": 0.5, "beta_2": 0.25},
+    {"beta_1": 0.0, "beta_2": 0.999, "epsilon": 0.125},
+]
+CASES = [(LAMB, case) for case in LAMB_CASES] + [(NovoGrad, case) for case in NOVOGRAD_CASES]
 
 
 def problem(seed, shapes=FEW, steps=STEPS):
@@ -21,6 +40,30 @@ def problem(seed, shapes=FEW, steps=STEPS):
         for _ in range(steps)
     ]
     return weights, gradients
+
+
+def sparse_problem(seed, every_row=False):
+    """Gradients of a table's rows, with rows twice, and the dense gradients that they stand for."""
+    random = np.random.default_rng(seed)
+    sparse, dense = [], []
+    for _ in range(STEPS):
+        rows = random.integers(0, 6, size=4)
+        rows = np.concatenate([rows, np.arange(6)]) if every_row else rows
+        values = random.normal(size=(len(rows), 3))
+        total = np.zeros((6, 3))
+        np.add.at(total, rows, values)
+        slices = tf.IndexedSlices(values, tf.constant(rows), tf.constant([6, 3], tf.int64))
+        sparse.append({"table": slices})
+        dense.append({"table": total})
+    return {"table": random.normal(size=(6, 3))}, sparse, dense
+
+
+def recorded_problem(sparse):
+    """Return the problem of a record of tensorflow-addons.
+
+    Its NovoGrad moves those rows alone that a batch used, so every batch uses all of them.
+    """
+    return sparse_problem(9, every_row=True)[:2] if sparse else problem(5, SHAPES)
 
 
 def runs(optimizer, problems, dtype="float64", rates=None, compiled=True):

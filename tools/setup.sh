@@ -43,7 +43,11 @@ unset VIRTUAL_ENV
 unset PYTHONDONTWRITEBYTECODE
 # Called by make, Horovod's build would use a single core.
 export MAKEFLAGS="-j$(nproc)"
-# Halves the time that Horovod's compilation takes.
-export CMAKE_TOOLCHAIN_FILE="$PWD/tools/horovod_build/toolchain.cmake"
-# --inexact keeps what was added for another purpose: the GPU packages, the browser, your own.
+# What builds Horovod for a TensorFlow of today.
+export CMAKE_TOOLCHAIN_FILE="$PWD/tools/horovod_on_tensorflow/toolchain.cmake"
+# What tools/build-for-gpus.sh has made stays.
+if [ -e .venv ] && [ -n "$(find .venv/lib -maxdepth 4 -path '*/nvidia/nccl')" ]; then
+    set -- --no-group cpu --group gpu "$@"
+fi
+# --inexact keeps what was added for another purpose: the browser, your own.
 "$uv" sync --locked --inexact "$@" || stop "the setup failed; the reason stands above"

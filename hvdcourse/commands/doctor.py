@@ -122,7 +122,7 @@ def package_findings() -> list[Finding]:
     findings = [Finding("Python", platform.python_version())]
     for package in PACKAGES:
         try:
-            findings.append(Finding(package, metadata.version(package)))
+            findings.append(Finding(package, version_of(package)))
         except metadata.PackageNotFoundError:
             findings.append(Finding(package, "missing", False, "run `make setup`"))
     keras = next(finding.found for finding in findings if finding.name == "keras")
@@ -130,9 +130,19 @@ def package_findings() -> list[Finding]:
         "Keras generation",
         f"Keras {keras.split('.')[0]}",
         keras.startswith("2."),
-        "Horovod 0.28.1 is written for Keras 2; run `make setup` to get the locked versions",
+        "Horovod imports Keras 2 as `keras`; run `make setup`, which puts it back in its place",
     )
     return [*findings, generation]
+
+
+def version_of(package: str) -> str:
+    """Return an installed package's version. Raises PackageNotFoundError."""
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        if package != "tensorflow":
+            raise
+        return metadata.version("tensorflow-cpu")  # The same without CUDA.
 
 
 def gpu_finding() -> Finding:

@@ -4,8 +4,6 @@ import os
 from dataclasses import dataclass, field
 from typing import Any
 
-from hvdcourse.machine.environment import NOT_FOR_RANKS
-
 
 @dataclass(frozen=True)
 class Job:
@@ -31,10 +29,7 @@ class Job:
 
 @dataclass(frozen=True)
 class Caller:
-    """Where, with which variables and on which cores the caller runs; the run does so, too.
-
-    ``environment`` leaves out what was chosen for the caller's process alone.
-    """
+    """Where, with which variables and on which cores the caller runs; the run does so, too."""
 
     folder: str
     environment: dict[str, str]
@@ -43,10 +38,7 @@ class Caller:
     @classmethod
     def this_process(cls) -> "Caller":
         """Return what holds for this process."""
-        environment = {
-            name: value for name, value in os.environ.items() if NOT_FOR_RANKS.get(name) != value
-        }
-        return cls(os.getcwd(), environment, sorted(os.sched_getaffinity(0)))
+        return cls(os.getcwd(), dict(os.environ), sorted(os.sched_getaffinity(0)))
 
 
 @dataclass(frozen=True)

@@ -2,12 +2,9 @@
 
 import codecs
 import os
-import re
 from typing import IO
 
 CHUNK = 65536
-# TensorFlow logs these three "errors" at every import where it finds no GPU.
-_MEANS_NOTHING = re.compile(r"Unable to register cu(DNN|FFT|BLAS) factory: Attempting to register")
 
 
 class OutputReader:
@@ -36,4 +33,4 @@ class OutputReader:
         if self.pending and (self.closed or len(self.pending) > CHUNK):
             lines.append(self.pending)
             self.pending = ""
-        return [line for line in lines if not _MEANS_NOTHING.search(line)]
+        return lines

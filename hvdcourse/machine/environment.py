@@ -6,13 +6,8 @@ import signal
 import sys
 from pathlib import Path
 
-from hvdcourse.machine.gpus import visible_gpus
-
 # An option of Linux's prctl: the signal that a process gets when its parent ends.
 _PR_SET_PDEATHSIG = 1
-_LOG_LEVEL = "TF_CPP_MIN_LOG_LEVEL"
-# What ``prepare_environment`` chooses for a process that is no rank, and for no other.
-NOT_FOR_RANKS = {_LOG_LEVEL: "3"}
 
 
 def prepare_environment() -> None:
@@ -27,9 +22,8 @@ def prepare_environment() -> None:
     # A notebook's kernel need not have been started from an activated environment.
     if str(programs) not in os.environ.get("PATH", "").split(os.pathsep):
         os.environ["PATH"] = os.pathsep.join([str(programs), os.environ.get("PATH", "")])
-    # Without a GPU TensorFlow 2.15 logs three CUDA "errors" at every import, which mean nothing.
-    # From ranks they are left out, and all else that they log is shown.
-    os.environ.setdefault(_LOG_LEVEL, "2" if visible_gpus() else NOT_FOR_RANKS[_LOG_LEVEL])
+    # What TensorFlow logs below errors would bury what the course says.
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
     # In containers without CAP_SYS_PTRACE Open MPI's single-copy path fails with a warning.
     os.environ.setdefault("OMPI_MCA_btl_vader_single_copy_mechanism", "none")
 

@@ -16,8 +16,8 @@ DEVICES = Path("/dev")
 VARIABLE = "CUDA_VISIBLE_DEVICES"
 # What hides all GPUs from a process.
 NONE_VISIBLE = {VARIABLE: "-1"}
-# The last that TensorFlow 2.15 loads: without it, it computes on the processor's cores.
-LIBRARY = "libcudnn.so.8"
+# The last that TensorFlow 2.21 loads: without it, it computes on the processor's cores.
+LIBRARY = "libcudnn.so.9"
 
 
 class NvidiaSmiError(RuntimeError):

@@ -14,10 +14,10 @@ import platform
 import time
 from dataclasses import asdict
 from functools import cache
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+import horovod
 import horovod.tensorflow.keras as hvd
 import numpy as np
 import tensorflow as tf
@@ -31,8 +31,6 @@ from hvdcourse.study.command import command_of
 from hvdcourse.study.condition import Condition
 from hvdcourse.study.records import append_record, digest
 from hvdcourse.study.train import train
-
-PACKAGES = ("tensorflow", "horovod", "numpy")
 
 
 class StudyFailed(RuntimeError):
@@ -126,7 +124,8 @@ def about_run(run: dict[str, Any], condition: Condition) -> dict[str, Any]:
         "machine": platform.machine(),
         "gpus": len(tf.config.list_physical_devices("GPU")),
         "versions": {
-            "python": platform.python_version(), **{name: version(name) for name in PACKAGES}
+            "python": platform.python_version(), "tensorflow": tf.__version__,
+            "horovod": horovod.__version__, "numpy": np.__version__,
         },
     }  # fmt: skip
 

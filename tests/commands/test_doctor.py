@@ -60,7 +60,7 @@ def test_keras_3_is_named_with_its_fix(monkeypatch):
     monkeypatch.setattr(doctor.metadata, "version", lambda name: "3.5.0")
     finding = by_name(doctor.package_findings())["Keras generation"]
     assert (finding.well, finding.found) == (False, "Keras 3")
-    assert "written for Keras 2; run `make setup`" in finding.fix
+    assert "Keras 2 as `keras`; run `make setup`" in finding.fix
 
 
 def test_little_memory_and_disk_are_named_with_their_fixes(monkeypatch):

@@ -1,12 +1,13 @@
 """LAMB and NovoGrad: their formulas, by numpy and by another implementation, and their limits."""
 
-import platform
-from importlib import import_module
+import json
+from pathlib import Path
 
 import numpy as np
 import pytest
 import tensorflow as tf
 from optimizer_runs import (
+    CASES,
     FEW,
     RATE,
     SHAPES,
@@ -15,31 +16,16 @@ from optimizer_runs import (
     by_numpy,
     novograd_by_numpy,
     problem,
+    recorded_problem,
     runs,
+    sparse_problem,
     trained,
 )
 
 from hvdcourse.training.optimizers import LAMB, NovoGrad
 
-LAMB_CASES = [
-    {},
-    {"weight_decay": 0.0625},
-    {"weight_decay": 0.0625, "exclude_from_weight_decay": ["bias", "scalar"]},
-    {
-        "weight_decay": 0.0625,
-        "exclude_from_weight_decay": ["kernel"],
-        "exclude_from_layer_adaptation": ["bias"],
-    },
-    {"beta_1": 0.5, "beta_2": 0.75, "epsilon": 0.125},
-]
-NOVOGRAD_CASES = [
-    {},
-    {"weight_decay": 0.0625},
-    {"weight_decay": 0.0625, "grad_averaging": True},
-    {"grad_averaging": True, "beta_1": 0.5, "beta_2": 0.25},
-    {"beta_1": 0.0, "beta_2": 0.999, "epsilon": 0.125},
-]
-CASES = [(LAMB, case) for case in LAMB_CASES] + [(NovoGrad, case) for case in NOVOGRAD_CASES]
+# Made by record_addons.py.
+ADDONS = json.loads(Path(__file__).with_name("addons.json").read_text())
 BOTH = pytest.mark.parametrize("optimizer_class", [LAMB, NovoGrad])
 
 
@@ -71,37 +57,13 @@ def test_novograd_leaves_excluded_variables_without_weight_decay():
     assert_close(values, novograd_by_numpy(weights, gradients, [RATE] * STEPS, options)[0], 1e-12)
 
 
-@pytest.mark.parametrize(("optimizer_class", "options"), [case for case in CASES if case[1]])
-def test_many_steps_are_those_of_tensorflow_addons(optimizer_class, options):
-    problems = [problem(seed, SHAPES) for seed in (5, 6, 7)]
-    # Its defaults differ.
-    options = {"beta_1": 0.9, "beta_2": 0.98, "epsilon": 1e-6, **options}
-    other = runs(of_addons(optimizer_class)(RATE, **options), problems, dtype="float32")
-    own = runs(optimizer_class(RATE, **options), problems, dtype="float32")
-    for expected, values in zip(other, own, strict=True):
-        assert_close(values, expected, 3e-5)
-
-
-def of_addons(optimizer_class):
-    if platform.machine() != "x86_64":
-        pytest.skip("tensorflow-addons has wheels for x86_64 only")
-    return getattr(import_module("tensorflow_addons").optimizers, optimizer_class.__name__)
-
-
-def sparse_problem(seed, every_row=False):
-    """Gradients of a table's rows, with rows twice, and the dense gradients that they stand for."""
-    random = np.random.default_rng(seed)
-    sparse, dense = [], []
-    for _ in range(STEPS):
-        rows = random.integers(0, 6, size=4)
-        rows = np.concatenate([rows, np.arange(6)]) if every_row else rows
-        values = random.normal(size=(len(rows), 3))
-        total = np.zeros((6, 3))
-        np.add.at(total, rows, values)
-        slices = tf.IndexedSlices(values, tf.constant(rows), tf.constant([6, 3], tf.int64))
-        sparse.append({"table": slices})
-        dense.append({"table": total})
-    return {"table": random.normal(size=(6, 3))}, sparse, dense
+@pytest.mark.parametrize("record", ADDONS, ids=lambda record: record["optimizer"])
+def test_many_steps_are_those_that_tensorflow_addons_made(record):
+    weights, gradients = recorded_problem(record["sparse"])
+    optimizer_class = {"LAMB": LAMB, "NovoGrad": NovoGrad}[record["optimizer"]]
+    optimizer = optimizer_class(RATE, **record["options"])
+    values = trained(optimizer, weights, gradients, dtype="float32")
+    assert_close(values, record["values"], 3e-5)
 
 
 @pytest.mark.parametrize(("optimizer_class", "options"), [CASES[1], CASES[6], CASES[7]])
@@ -110,17 +72,6 @@ def test_a_sparse_gradient_is_the_dense_one_that_it_stands_for(optimizer_class, 
     values = trained(optimizer_class(RATE, **options), weights, sparse)
     expected, _ = by_numpy(optimizer_class, weights, dense, options)
     assert_close(values, expected, 1e-12)
-
-
-# NovoGrad of tensorflow-addons moves those rows alone that the batch used.
-@pytest.mark.parametrize(("optimizer_class", "every_row"), [(LAMB, False), (NovoGrad, True)])
-def test_sparse_gradients_are_those_of_tensorflow_addons(optimizer_class, every_row):
-    weights, sparse, _ = sparse_problem(9, every_row)
-    options = {"beta_1": 0.9, "beta_2": 0.98, "epsilon": 1e-6, "weight_decay": 0.0625}
-    other = of_addons(optimizer_class)(RATE, **options)
-    expected = trained(other, weights, sparse, dtype="float32")
-    values = trained(optimizer_class(RATE, **options), weights, sparse, dtype="float32")
-    assert_close(values, expected, 3e-5)
 
 
 @BOTH

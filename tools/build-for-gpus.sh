@@ -1,0 +1,23 @@
+#!/bin/sh
+# Sets up .venv anew for GPUs: TensorFlow with CUDA's libraries, and Horovod compiled against their NCCL.
+# Later calls of tools/setup.sh keep it. CUDA_HOME names another toolkit than /usr/local/cuda, and
+# HOROVOD_BUILD_CUDA_CC_LIST other compute capabilities than those of this machine's GPUs.
+set -eu
+cd "$(dirname "$0")/.."
+cuda=${CUDA_HOME:-/usr/local/cuda}
+[ -x "$cuda/bin/nvcc" ] || {
+    echo "error: $cuda/bin/nvcc is missing: install the CUDA toolkit 12, or name its folder in CUDA_HOME" >&2
+    exit 1
+}
+# 9.0 is written as 90. Where there is no GPU, as in a container's build: A100 and H100.
+of_this_machine=$(nvidia-smi --query-gpu=compute_cap --format=csv,noheader 2>/dev/null | tr -d . | sort -u | paste -sd, || true)
+export HOROVOD_BUILD_CUDA_CC_LIST="${HOROVOD_BUILD_CUDA_CC_LIST:-${of_this_machine:-80,90}}"
+
+rm -rf .venv
+tools/setup.sh --no-group cpu --group gpu --no-install-package horovod
+nccl=$(echo "$PWD"/.venv/lib/python3*/site-packages/nvidia/nccl)
+ln -sf libnccl.so.2 "$nccl/lib/libnccl.so" # The name by which linkers look for it.
+export HOROVOD_GPU_OPERATIONS=NCCL HOROVOD_NCCL_HOME="$nccl"
+export HOROVOD_CUDA_HOME="$cuda" CUDAToolkit_ROOT="$cuda" PATH="$cuda/bin:$PATH"
+# Without uv's cache: it does not tell a build for GPUs from another one.
+tools/setup.sh --no-cache

@@ -1,0 +1,3 @@
+// Horovod 0.28.1 includes XLA's builder by the path that it had until TensorFlow 2.19.
+#pragma once
+#include "xla/hlo/builder/xla_builder.h"

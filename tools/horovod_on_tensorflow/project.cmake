@@ -1,0 +1,33 @@
+# Changes Horovod's targets after all of its own CMake files (DEFER), which stay as they were released.
+
+# Headers that Horovod includes, and that TensorFlow 2.20 and 2.21 have elsewhere in their wheels.
+function(find_headers)
+  get_target_property(folders tensorflow INCLUDE_DIRECTORIES)
+  foreach(folder ${folders})
+    foreach(part external/highwayhash external/farmhash_archive/src)
+      if(EXISTS "${folder}/${part}")
+        target_include_directories(tensorflow SYSTEM PRIVATE "${folder}/${part}")
+      endif()
+    endforeach()
+  endforeach()
+  target_include_directories(tensorflow SYSTEM PRIVATE "${CMAKE_CURRENT_FUNCTION_LIST_DIR}/include")
+endfunction()
+
+# Many sources in one compilation read the same long headers once: half of the time.
+function(compile_fewer_files)
+  # Horovod has two copies of Gloo; the one for C++ 17 is linked to a TensorFlow of today.
+  set_target_properties(gloo PROPERTIES EXCLUDE_FROM_ALL TRUE)
+  set_target_properties(compatible17_gloo tensorflow PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 12)
+  # These three cannot share a compilation: they bring names that others have too.
+  set_property(SOURCE "${CMAKE_SOURCE_DIR}/third_party/compatible17_gloo/gloo/allreduce_local.cc"
+    TARGET_DIRECTORY compatible17_gloo PROPERTY SKIP_UNITY_BUILD_INCLUSION TRUE)
+  set_property(SOURCE "${CMAKE_SOURCE_DIR}/horovod/tensorflow/mpi_ops.cc"
+    "${CMAKE_SOURCE_DIR}/horovod/tensorflow/xla_mpi_ops.cc"
+    TARGET_DIRECTORY tensorflow PROPERTY SKIP_UNITY_BUILD_INCLUSION TRUE)
+endfunction()
+
+cmake_language(DEFER CALL find_headers)
+# A build for GPUs keeps Horovod's own way.
+if(NOT DEFINED ENV{HOROVOD_GPU_OPERATIONS})
+  cmake_language(DEFER CALL compile_fewer_files)
+endif()
