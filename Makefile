@@ -9,7 +9,7 @@ PYTHON_FILES := hvdcourse notebooks source_code solutions tests tools
 AS_ROOT := $(if $(filter 0,$(shell id -u)),--allow-root)
 
 .DEFAULT_GOAL := help
-.PHONY: help lab test test-fast course setup clean lint format exercises figures notebooks browser-test \
+.PHONY: help lab test test-fast course setup setup-tests gpu clean lint format exercises figures notebooks browser-test \
 	cluster-test bench bench-startup
 
 help:
@@ -18,6 +18,7 @@ help:
 	@echo "make test-fast     prove in a minute and a half what needs no ranks"
 	@echo "make course        run every notebook, solved; results in build/course/"
 	@echo "make setup         set everything up: .venv with the locked packages"
+	@echo "make gpu           set everything up anew, for GPUs; needs the CUDA toolkit 12"
 	@echo "make clean         remove .venv, .uv and build; your work and progress stay"
 	@echo "make lint          check the format of code and notebooks"
 	@echo "make format        put code and notebooks into that format"
@@ -33,13 +34,14 @@ lab: setup
 	jupyter lab --ip=localhost --notebook-dir=. --LabApp.default_url=/lab/tree/notebooks/00_start_here.ipynb \
 		--LabApp.app_settings_dir=tools/jupyterlab $(AS_ROOT) $(LAB_ARGUMENTS)
 
-# Two tests at a time: one by one they use two thirds of the time of two cores. nbval runs the
-# notebooks beside the tests.
-test: setup lint
-	python -m pytest tests notebooks --nbval-lax --nbval-current-env --cov=hvdcourse -n 2 \
+# Two tests at a time: one by one they use two thirds of the time of two cores. nbval runs solved,
+# quick copies of the notebooks beside the tests, and compares what is the same everywhere.
+test: setup-tests lint
+	python tools/course.py --prepare
+	python -m pytest tests build/*.ipynb --nbval-lax --nbval-current-env --cov=hvdcourse -n 2 \
 		--dist loadgroup $(TEST_ARGUMENTS)
 
-test-fast: setup lint
+test-fast: setup-tests lint
 	python -m pytest tests -m "not ranks" -n 2 $(TEST_ARGUMENTS)
 
 course: setup
@@ -47,6 +49,12 @@ course: setup
 
 setup:
 	@tools/setup.sh
+
+setup-tests:
+	@tools/setup.sh --group oracle
+
+gpu:
+	@tools/build-for-gpus.sh
 
 clean:
 	rm -rf .venv .uv build .pytest_cache .ruff_cache .coverage

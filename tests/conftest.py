@@ -16,7 +16,7 @@ from hvdcourse.checks.stages import generate
 from hvdcourse.paths import PROJECT
 
 # While these wait for limits and pauses, the lessons compute beside them.
-MOSTLY_WAIT = ("supervisor", "input_pipeline", "run", "fork_server", "download", "doctor")
+MOSTLY_WAIT = ("supervisor", "input_pipeline", "run", "download", "doctor")
 # What coverage gives the processes that start: they measure themselves, too.
 COVERAGE_VARIABLE = "COVERAGE_PROCESS_CONFIG"
 COVERAGE_OF_PROCESSES = pytest.StashKey[str | None]()

@@ -3,6 +3,9 @@
 ``python tools/course.py build/course`` writes copies and HTML pages into that folder; it is ``make
 course``. With ``--in-place``, ``make notebooks``, the outputs also go into ``notebooks/`` itself. A
 notebook fails where a cell does, and where a solution does not meet its check.
+
+``python tools/course.py --prepare`` runs nothing: it writes solved, quick copies into ``build/``,
+which nbval then runs and compares in ``make test``.
 """
 
 import argparse
@@ -53,6 +56,16 @@ CELL_SECONDS = 600
 # Horovod's messages name the file of its own source, as it was called where it was compiled.
 _SOURCES_OF_A_LIBRARY = re.compile(r"(?:/[\w.+-]+)+/src/(?=horovod/|third_party/)")
 MATHJAX_URL = "mathjax/MathJax.js?config=TeX-AMS-MML_HTMLorMML-full,Safe"
+# What shows a verdict or a score as the last line of a cell.
+_CHECK = re.compile(r"^(check\(.*\)|score)$", re.MULTILINE)
+# A few epochs do to show that everything runs.
+QUICK_EPOCHS = 2
+QUICK_ENVIRONMENT = {
+    # What lessons do on several hosts, for which it takes root, `make cluster-test` tests.
+    "HVDCOURSE_CLUSTER": "0",
+    # Tests run beside: a rank that waits over MPI leaves the core to others.
+    "OMPI_MCA_mpi_yield_when_idle": "1",
+}
 # Cells in which learners look at their own work are stored without the solution's verdict.
 EXERCISE_TAG = "exercise"
 
@@ -111,6 +124,29 @@ def run_solved(notebook: Path, output: Path, **parameters: Any) -> nbformat.Note
         if any(map(shows_unmet, cell.get("outputs", []))):
             raise NotebookFailed(f"{notebook.name}, cell {number}: the solution fails its check")
     return executed
+
+
+def prepare(notebook: Path, output: Path, **parameters: Any) -> None:
+    """Write a solved copy of a notebook, outputs included, for nbval to run and to compare.
+
+    In the copy a check that is not met raises, and progress and scores go beside it.
+    """
+    output.parent.mkdir(parents=True, exist_ok=True)
+    execute_notebook(
+        notebook,
+        output,
+        parameters={"SCRIPTS": "../solutions", **parameters},
+        kernel_name="python3",
+        prepare_only=True,
+    )
+    copy = nbformat.read(output, as_version=4)
+    for cell in copy.cells:
+        cell.source = _CHECK.sub(r"assert \1.passed", cell.source)
+    environment = {**QUICK_ENVIRONMENT, STATE_VARIABLE: str(output.parent.resolve() / "state")}
+    folder = str(notebook.parent.resolve())  # Their paths are such as ../solutions.
+    source = f"import os\n\nos.chdir({folder!r})\nos.environ.update({environment!r})"
+    copy.cells.insert(0, nbformat.v4.new_code_cell(source))
+    nbformat.write(copy, output)
 
 
 def shows_unmet(output: nbformat.NotebookNode) -> bool:
@@ -192,9 +228,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("output", nargs="?", type=Path, default=PROJECT / "build" / "course")
     parser.add_argument("--in-place", action="store_true", help="store the outputs in notebooks/")
+    parser.add_argument("--prepare", action="store_true", help="write copies for nbval, run none")
     parser.add_argument("--only", nargs="*", default=[], help="names of notebooks, without .ipynb")
     arguments = parser.parse_args()
     notebooks = notebooks_named(arguments.only)
+    if arguments.prepare:
+        for notebook in notebooks:
+            prepare(notebook, PROJECT / "build" / notebook.name, EPOCHS=QUICK_EPOCHS)
+        return
     failures = []
     for notebook in notebooks:
         print(f"{notebook.name} … ", end="", flush=True)
