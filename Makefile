@@ -10,7 +10,7 @@ AS_ROOT := $(if $(filter 0,$(shell id -u)),--allow-root)
 
 .DEFAULT_GOAL := help
 .PHONY: help lab test test-fast course setup setup-tests gpu clean lint format exercises figures notebooks browser-test \
-	cluster-test bench bench-startup
+	cluster-test bench bench-startup try-next
 
 help:
 	@echo "make lab           set everything up and open the course in JupyterLab"
@@ -27,11 +27,12 @@ help:
 	@echo "make notebooks     run every notebook, solved, and store its outputs in place"
 	@echo "make browser-test  run the first lesson in JupyterLab in a real browser"
 	@echo "make cluster-test  test several hosts and Slurm on this machine; needs root"
+	@echo "make try-next      build and check against the newest TensorFlow, in build/try-next/"
 	@echo "make bench         measure the training of a ResNet on CIFAR-10, in several forms"
 	@echo "make bench-startup measure what starting two ranks costs, in several ways"
 
 lab: setup
-	jupyter lab --ip=localhost --notebook-dir=. --LabApp.default_url=/lab/tree/notebooks/00_start_here.ipynb \
+	jupyter lab --notebook-dir=. --LabApp.default_url=/lab/tree/notebooks/00_start_here.ipynb \
 		--LabApp.app_settings_dir=tools/jupyterlab $(AS_ROOT) $(LAB_ARGUMENTS)
 
 # Two tests at a time: one by one they use two thirds of the time of two cores. nbval runs solved,
@@ -90,6 +91,9 @@ browser-test:
 
 cluster-test: setup
 	@tools/cluster-test.sh $(TEST_ARGUMENTS)
+
+try-next: setup
+	python tools/try_next.py $(TRY_ARGUMENTS)
 
 bench: setup
 	python tools/bench_cifar.py $(BENCH_ARGUMENTS)
