@@ -9,13 +9,14 @@ PYTHON_FILES := hvdcourse notebooks source_code solutions tests tools
 AS_ROOT := $(if $(filter 0,$(shell id -u)),--allow-root)
 
 .DEFAULT_GOAL := help
-.PHONY: help lab test test-fast course setup setup-tests gpu clean lint format exercises figures notebooks browser-test \
-	cluster-test bench bench-startup try-next
+.PHONY: help lab test test-fast test-pythons course setup setup-tests gpu clean lint format exercises \
+	figures notebooks browser-test cluster-test bench bench-startup try-next
 
 help:
 	@echo "make lab           set everything up and open the course in JupyterLab"
 	@echo "make test          set everything up and prove that it works"
 	@echo "make test-fast     prove in a minute and a half what needs no ranks"
+	@echo "make test-pythons  test on Python 3.10 and 3.13, which must be installed"
 	@echo "make course        run every notebook, solved; results in build/course/"
 	@echo "make setup         set everything up: .venv with the locked packages"
 	@echo "make gpu           set everything up anew, for GPUs; needs the CUDA toolkit 12"
@@ -44,6 +45,11 @@ test: setup-tests lint
 
 test-fast: setup-tests lint
 	python -m pytest tests -m "not ranks" -n 2 $(TEST_ARGUMENTS)
+
+# The lowest and the highest Python that pyproject.toml promises.
+test-pythons:
+	tools/test-python.sh 3.10
+	tools/test-python.sh 3.13
 
 course: setup
 	python tools/course.py build/course

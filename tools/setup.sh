@@ -36,7 +36,8 @@ if [ "$(printf '%s\n' "$uv_version" "$found" | sort -V | head -n 1)" != "$uv_ver
     fi
 fi
 
-[ -d .venv ] || echo "Setting up .venv. The first time Horovod is compiled, which takes minutes."
+environment="${UV_PROJECT_ENVIRONMENT:-.venv}"
+[ -d "$environment" ] || echo "Setting up $environment. The first time Horovod is compiled, which takes minutes."
 # A shell that is inside another virtual environment must not confuse uv.
 unset VIRTUAL_ENV
 # Horovod's build imports TensorFlow several times: the first time must leave its bytecode behind.
@@ -46,7 +47,7 @@ export MAKEFLAGS="-j$(nproc)"
 # What builds Horovod for a TensorFlow of today.
 export CMAKE_TOOLCHAIN_FILE="$PWD/tools/horovod_on_tensorflow/toolchain.cmake"
 # What tools/build-for-gpus.sh has made stays.
-if [ -e .venv ] && [ -n "$(find .venv/lib -maxdepth 4 -path '*/nvidia/nccl')" ]; then
+if [ -e "$environment" ] && [ -n "$(find "$environment/lib" -maxdepth 4 -path '*/nvidia/nccl')" ]; then
     set -- --no-group cpu --group gpu "$@"
 fi
 # --inexact keeps what was added for another purpose: the browser, your own.

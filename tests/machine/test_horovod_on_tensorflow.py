@@ -1,0 +1,57 @@
+"""What tools/horovod_on_tensorflow puts into the environment, in a Python of its own."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+NOISE = "I0000 00:00:1.2 7 port.cc:153] oneDNN custom operations are on. You may see"
+SAYS = f"""
+import os
+os.write(2, b"before\\n{NOISE}\\nE0000 a real error\\n")
+"""
+
+
+def python(code, **variables):
+    environment = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "2", **variables}
+    command = [sys.executable, "-c", code]
+    return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=200)
+
+
+@pytest.fixture
+def pretended(tmp_path):
+    """Return a function that puts a package of the name tensorflow in front of the real one."""
+
+    def put(source):
+        (tmp_path / "tensorflow.py").write_text(source)
+        return {"PYTHONPATH": str(tmp_path)}
+
+    return put
+
+
+@pytest.mark.ranks
+def test_keras_is_the_one_that_tensorflow_uses_and_the_import_prints_nothing():
+    completed = python("""
+import keras, tensorflow as tf
+print(keras.layers.Layer is tf.keras.layers.Layer, keras.layers.Layer.__module__)
+""")
+    assert completed.stdout == "True tf_keras.src.engine.base_layer\n"
+    assert completed.stderr == ""
+
+
+def test_what_an_import_writes_is_shown_but_for_the_noise(pretended):
+    completed = python("import tensorflow", **pretended(SAYS))
+    assert completed.stderr == "before\nE0000 a real error\n"
+
+
+def test_what_an_import_that_fails_has_written_is_shown(pretended):
+    completed = python("import tensorflow", **pretended(SAYS + "raise ImportError('no')"))
+    assert completed.returncode == 1
+    assert completed.stderr.startswith("before\nE0000 a real error\nTraceback")
+    assert completed.stderr.endswith("ImportError: no\n")
+
+
+def test_an_import_works_where_standard_error_is_closed(pretended):
+    code = "import os; os.close(2); import tensorflow; print('imported')"
+    assert python(code, **pretended("x = 1")).stdout == "imported\n"

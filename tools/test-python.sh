@@ -1,0 +1,15 @@
+#!/bin/sh
+# Tests the course on another Python, such as 3.13, which must be installed: in an environment of its
+# own below build/, the fast tests, the self-test of the machine and each solution's check.
+set -eu
+cd "$(dirname "$0")/.."
+export UV_PYTHON="$1" UV_PYTHON_DOWNLOADS=never UV_PROJECT_ENVIRONMENT="$PWD/build/python-$1"
+tools/setup.sh --group oracle
+export PATH="$UV_PROJECT_ENVIRONMENT/bin:$PATH" OPAL_PREFIX="$UV_PROJECT_ENVIRONMENT"
+export HVDCOURSE_STATE="$PWD/build/state"
+python --version
+hvdcourse doctor
+python -m pytest tests -m "not ranks" -n 2
+for name in $(python -c "from hvdcourse.checks.manifest import EXERCISES; print(*(e.name for e in EXERCISES))"); do
+    hvdcourse check "$name" --folder solutions
+done
