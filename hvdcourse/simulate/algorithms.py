@@ -73,6 +73,22 @@ def tree(size: float, cluster: Cluster) -> float:
     return 2 * (inside + doublings(cluster.hosts) * cluster.between.seconds(size))
 
 
+def double_tree(size: float, cluster: Cluster) -> float:
+    """Return 2 log2(n) α + 2 S / β: two trees, each for half of the tensor, in many small pieces.
+
+    Pieces follow one another, so only the first pays for the depth. Few steps, nearly the ring's
+    bytes: Sanders, Speck, Träff 2009, doi:10.1016/j.parco.2009.09.001; NCCL since version 2.4.
+    """
+    inside = doublings(cluster.ranks_per_host) * cluster.inside.latency
+    between = doublings(cluster.hosts) * cluster.between.latency
+    return 2 * (inside + between + size / slowest(cluster))
+
+
+def ring_or_tree(size: float, cluster: Cluster) -> float:
+    """Return the shorter time of ``ring`` and ``double_tree``: NCCL chooses so for each tensor."""
+    return min(ring(size, cluster), double_tree(size, cluster))
+
+
 def two_stage(size: float, cluster: Cluster) -> float:
     """Return the seconds of three rings: within the hosts, between them, and within again.
 
@@ -88,7 +104,15 @@ def two_stage(size: float, cluster: Cluster) -> float:
 Algorithm = Callable[[float, Cluster], float]
 ALGORITHMS: dict[str, Algorithm] = {
     function.__name__: function
-    for function in (ring, parameter_server, recursive_doubling, tree, two_stage)
+    for function in (
+        ring,
+        parameter_server,
+        recursive_doubling,
+        tree,
+        double_tree,
+        ring_or_tree,
+        two_stage,
+    )
 }
 
 

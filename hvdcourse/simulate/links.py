@@ -63,9 +63,10 @@ def flat(ranks: int, link: Link) -> Cluster:
     return Cluster(ranks, 1, link, link)
 
 
-# What a ring's step takes at least, per hop, in NCCL's own cost model: `hwLat`, protocol Simple, in
-# src/graph/tuning.cc of NCCL 2.8.
-NVLINK_LATENCY, PCIE_LATENCY, NETWORK_LATENCY = 3.4e-6, 5.7e-6, 9.6e-6
+# What a hop of a ring takes in NCCL's own cost model (src/graph/tuning.cc of NCCL 2.18): `hwLat`,
+# protocol Simple, times the "plateau effect" that it counts for large tensors on several hosts.
+PLATEAU = 1.9
+NVLINK_LATENCY, PCIE_LATENCY, NETWORK_LATENCY = PLATEAU * 3.4e-6, PLATEAU * 5.7e-6, PLATEAU * 14e-6
 
 LINKS = {
     # PCIe 3.0 x16, as NCCL counts it: 12 GB/s (PCI_WIDTH in src/graph/topo.h).
@@ -80,8 +81,7 @@ LINKS = {
 def read_link(text: Any) -> Link:
     """Return the link of a name, such as nvlink, or of a network's rate, such as 25gbit.
 
-    A rate is what is written on the cable (10, 25, 100 or 400 Gbit/s Ethernet or InfiniBand). What
-    the protocols take of it, a few percent, is not subtracted.
+    A rate is what is written on the cable: 10, 25, 100 or 400 Gbit/s Ethernet or InfiniBand.
 
     Raises:
         BadInput: it is neither.

@@ -2,7 +2,8 @@
 
 All ranks do the same at the same time, so one of them is followed, whatever their number. What the
 background thread does is read from Horovod 0.28.1: `RunLoopOnce` in horovod/common/operations.cc,
-and `FuseResponses` in controller.cc.
+and `FuseResponses` in controller.cc. It reduces one bucket after another, and then sleeps for what
+is left of its cycle. On GPUs Horovod does a little better: it goes on while NCCL sends.
 """
 
 import math
@@ -39,8 +40,6 @@ class Horovod:
             without content takes through a tree and back.
         copy_bandwidth: bytes per second into and out of the fusion buffer.
         fp16: `hvd.Compression.fp16`, half of the bytes; the conversion's time is not counted.
-        ahead: gradients are announced when their computation is launched, not when it is done. On
-            a GPU TensorFlow launches far ahead, and Horovod waits for the data (`ReadyEvent`).
     """
 
     fusion_bytes: float = 128 * MEBIBYTE
@@ -48,7 +47,6 @@ class Horovod:
     negotiation: float | None = None
     copy_bandwidth: float = math.inf
     fp16: bool = False
-    ahead: bool = False
 
     def __post_init__(self) -> None:
         times = {"cycle": self.cycle, "negotiation": self.negotiation or 0.0}
@@ -147,14 +145,13 @@ def simulate(
     compute = float(ends[-1]) - waiting
     buckets = []
     if cluster.ranks > 1:
-        buckets = list(communicate(backward, ready, forward, cluster, horovod, algorithm))
+        buckets = list(communicate(backward, ready, cluster, horovod, algorithm))
     return Step(forward, compute, waiting, ready, buckets)
 
 
 def communicate(
     backward: list[Layer],
     ready: dict[str, float],
-    forward: float,
     cluster: Cluster,
     horovod: Horovod,
     algorithm: str,
@@ -162,29 +159,29 @@ def communicate(
     """Yield the buckets that Horovod's background thread makes, one cycle after another."""
     allreduce, scale = find_algorithm(algorithm), 0.5 if horovod.fp16 else 1.0
     negotiation = tree(0, cluster) if horovod.negotiation is None else horovod.negotiation
-    announced = dict.fromkeys(ready, forward) if horovod.ahead else ready
     period = max(horovod.cycle, negotiation)
     # Where in its cycle the thread is when the first gradient comes is chance; half is the mean.
-    wake = announced[backward[0].name] + period / 2
+    wake = ready[backward[0].name] + period / 2
     rest = deque(backward)
     while rest:
-        late = announced[rest[0].name] - wake
+        late = ready[rest[0].name] - wake
         if late > 0:
             wake += math.ceil(late / period) * period if period else late
         seen = deque[Layer]()
-        while rest and announced[rest[0].name] <= wake:
+        while rest and ready[rest[0].name] <= wake:
             seen.append(rest.popleft())
         now = negotiated = wake + negotiation
         for bucket in fuse(seen, horovod.fusion_bytes, scale):
             size = scale * sum(layer.bytes for layer in bucket)
-            done = max(ready[layer.name] for layer in bucket)
-            begun = max(now, done)
+            begun = now
             copied_in = begun + size / horovod.copy_bandwidth
             sent = copied_in + allreduce(size, cluster)
             # A gradient that travels alone is received in its place.
             now = sent + (size / horovod.copy_bandwidth if len(bucket) > 1 else 0.0)
             names = tuple(layer.name for layer in bucket)
-            yield Bucket(names, size, done, wake, negotiated, begun, copied_in, sent, now)
+            yield Bucket(
+                names, size, ready[names[-1]], wake, negotiated, begun, copied_in, sent, now
+            )
         wake = max(wake + horovod.cycle, now)
 
 
