@@ -10,6 +10,7 @@ the networks, Horovod's defaults of that time, and NCCL's cost model. The chart 
 """
 
 from dataclasses import dataclass
+from typing import Any
 
 from scipy.optimize import brentq
 
@@ -25,7 +26,7 @@ PUBLISHED = {
     "vgg16": (13.7 / 16, 0.79, 0.68),
 }
 # Horovod 0.12, horovod/common/operations.cc: 64 MiB, and 5 ms. NCCL had no trees before 2.4.
-OF_THAT_TIME = {"fusion_mb": 64, "cycle_ms": 5, "algorithm": "ring"}
+OF_THAT_TIME: dict[str, Any] = {"fusion_mb": 64, "cycle_ms": 5, "algorithm": "ring"}
 
 
 @dataclass(frozen=True)
@@ -46,7 +47,7 @@ class Bar:
 def chart_efficiency(model: str, gpus: int, usable: float, slowdown: float) -> float:
     """Return the weak scaling efficiency on the chart's machines."""
     network = find_network(model)
-    machines = {"link": "25gbit", "inside": "pcie", "gpus_per_host": 4}
+    machines: dict[str, Any] = {"link": "25gbit", "inside": "pcie", "gpus_per_host": 4}
     step = predict_step(model, gpus, **machines, **OF_THAT_TIME, usable=usable, slowdown=slowdown)
     return network.batch / network.per_second / step.seconds
 

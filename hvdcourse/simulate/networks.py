@@ -43,7 +43,7 @@ class Network:
         """The number of trainable parameters."""
         return sum(weights.parameters for weights in self.weights)
 
-    def passes(self, batch: int | None = None) -> tuple[float, list[Layer]]:
+    def passes(self, batch: float | None = None) -> tuple[float, list[Layer]]:
         """Return the seconds of the forward pass, and the layers with those of the backward pass.
 
         The measured time of a step is divided among the layers by their multiplications, and grows
