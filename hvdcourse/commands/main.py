@@ -142,6 +142,42 @@ def challenge(
 
 
 @app.command()
+def predict(
+    model: Annotated[str, typer.Option(help="resnet50, resnet101, inception_v3 or vgg16.")],
+    gpus: Annotated[str, typer.Option(help="The largest number of GPUs.")] = "512",
+    link: Annotated[str, typer.Option(help="Between hosts: a rate, such as 25gbit.")] = "25gbit",
+    inside: Annotated[str, typer.Option(help="Inside a host: pcie, nvlink, nvlink4.")] = "pcie",
+    gpus_per_host: Annotated[str, typer.Option(help="How many GPUs a host has.")] = "4",
+    batch: Annotated[str | None, typer.Option(help="Images per GPU; strong: of all.")] = None,
+    scaling: Annotated[str, typer.Option(help="weak or strong.")] = "weak",
+    fp16: Annotated[bool, typer.Option("--fp16", help="Send gradients in 16 bits.")] = False,
+    fusion_mb: Annotated[str, typer.Option(help="The fusion buffer; 0 turns it off.")] = "128",
+    cycle_ms: Annotated[str, typer.Option(help="Horovod's cycle.")] = "1",
+    algorithm: Annotated[str, typer.Option(help="Of the allreduce.")] = "ring_or_tree",
+    faster: Annotated[str, typer.Option(help="Times as fast as a Pascal GPU.")] = "1",
+    critical_batch: Annotated[str | None, typer.Option(help="Images; see lesson 4.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Predict how a training scales, from published numbers; lesson 5 says how."""
+    from hvdcourse.commands.predict import show_prediction
+
+    settings = {
+        "link": link,
+        "inside": inside,
+        "gpus_per_host": gpus_per_host,
+        "batch": batch,
+        "scaling": scaling,
+        "fp16": fp16,
+        "fusion_mb": fusion_mb,
+        "cycle_ms": cycle_ms,
+        "algorithm": algorithm,
+        "faster": faster,
+        "critical_batch": critical_batch,
+    }
+    show_prediction(console(), model, gpus, as_json, settings)
+
+
+@app.command()
 def hint(name: Name, step: Annotated[str, typer.Argument(help="The step's number.")]) -> None:
     """Give a hint for one step."""
     exercise_step = find_exercise(name).step(step)
