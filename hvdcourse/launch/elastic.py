@@ -27,7 +27,7 @@ def names_of_this_machine() -> list[str]:
     return ["localhost", "127.0.0.1", "127.1"]
 
 
-def checked_plan(plan: Sequence[dict[str, Any]], hosts: Sequence[str]) -> list[dict[str, Any]]:
+def checked_events(plan: Sequence[dict[str, Any]], hosts: Sequence[str]) -> list[dict[str, Any]]:
     """Return the plan with ranks as lists. Raises BadInput for what it cannot mean."""
     checked = []
     for event in plan:
@@ -104,7 +104,7 @@ def run_elastic(
     hosts = list(names_of_this_machine()[:np] if hosts is None else hosts)
     if len(hosts) < np:
         raise BadInput(f"np={np} workers need as many hosts; there are {', '.join(hosts)}")
-    plan = checked_plan(plan, hosts)
+    plan = checked_events(plan, hosts)
     most = len(hosts) + sum("add" in event for event in plan)
     folder_of_hosts = Path(tempfile.mkdtemp(prefix="hvdcourse-hosts-"))
     try:
