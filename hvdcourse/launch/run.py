@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from hvdcourse.errors import BadInput, checked_limit
-from hvdcourse.launch.command_line import BACKENDS, arguments_from, horovodrun_command
+from hvdcourse.launch.command_line import BACKENDS, arguments_from, local_command
 from hvdcourse.launch.display import RunDisplay
 from hvdcourse.launch.job import Caller, Event, Job, RunEnd
 from hvdcourse.launch.process import can_fork, start_process
@@ -130,7 +130,7 @@ def run(
         environment=environment,
         **options,
     )
-    command = horovodrun_command(job.np, job.backend, job.script, job.arguments)
+    command = local_command(job.np, job.backend, job.script, job.arguments)
     return run_job(replace(job, command=command), quiet, must_succeed)
 
 
