@@ -33,7 +33,7 @@ def arguments_from(options: Mapping[str, Any]) -> list[str]:
     return arguments
 
 
-def horovodrun_command(np: int, backend: str, script: str, arguments: Sequence[str]) -> list[str]:
+def local_command(np: int, backend: str, script: str, arguments: Sequence[str]) -> list[str]:
     """Return the ``horovodrun`` line, as a list of words, that starts a script on this machine."""
     words = ["horovodrun", "-np", str(np), f"--{backend}", "python", os.path.relpath(script)]
     return [*words, *arguments]
