@@ -24,7 +24,8 @@ class NotRemembered(RuntimeError):
 class StepVerdict:
     """The verdict on one step: ``expected`` and ``seen`` are empty where it passed.
 
-    With ``run_failed``, a run that the step needs failed, so that the step itself was not judged.
+    With ``run_failed``, a run that the step needs failed, or computed no numbers, so that the step
+    itself was not judged.
     """
 
     number: int

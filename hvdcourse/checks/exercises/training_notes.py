@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from hvdcourse.checks.evidence import ObservedRank, Unmet, percent
+from hvdcourse.checks.evidence import NotJudged, ObservedRank, Unmet, percent
 
 # Of float32 sums in another order, and of gradients that were compressed on their way.
 SMALL, COMPRESSED = 1e-4, 1e-2
@@ -42,13 +42,34 @@ def notes(rank: ObservedRank, name: str) -> list[Any]:
     return values
 
 
+def demand_finite(rank: ObservedRank) -> None:
+    """Raise NotJudged where a rank's gradients or weights are no finite numbers any more."""
+    computed = [np.isfinite(np.array(gradient)).all() for gradient in rank.notes("gradient")]
+    updates = rank.notes("update")
+    for what, finite in (
+        ("gradient that it computed", computed),
+        ("gradient that it updated with", [np.isfinite(u["gradient"]).all() for u in updates]),
+        ("weights that it had", [np.isfinite(u["weights"]).all() for u in updates]),
+    ):
+        if not all(finite):
+            raise NotJudged(
+                "gradients and weights are finite numbers",
+                [
+                    f"rank {rank.rank}: the {what} in step {finite.index(False) + 1} of "
+                    f"{len(finite)} has NaN or infinity, and from there on nothing can be compared"
+                ],
+            )
+
+
 def weights_before(rank: ObservedRank) -> np.ndarray:
     """Return the weights' fingerprints before each update: (updates, variables, numbers)."""
+    demand_finite(rank)
     return np.array([update["weights"] for update in notes(rank, "update")])
 
 
 def weights_at_end(rank: ObservedRank) -> np.ndarray:
     """Return the fingerprints of the weights at the end: (variables, numbers)."""
+    demand_finite(rank)
     return np.array(notes(rank, "end")[0]["weights"])
 
 
@@ -58,6 +79,7 @@ def gradients(rank: ObservedRank, name: str) -> np.ndarray:
     They are fingerprints, of shape (updates, variables, numbers).
     """
     values = notes(rank, name)
+    demand_finite(rank)
     return np.array(values if name == "gradient" else [update["gradient"] for update in values])
 
 
@@ -78,6 +100,10 @@ def distance(value: np.ndarray, reference: np.ndarray) -> float:
 def far_away(distances: Sequence[float], from_what: str) -> list[str]:
     """Say of each rank how far its weights are from others."""
     return [
-        f"has {from_what}" if away < SMALL else f"is {percent(away)} away from {from_what}"
+        f"has {from_what}"
+        if away < SMALL
+        else f"is {percent(away)} away from {from_what}"
+        if away < float("inf")
+        else f"has other variables than {from_what.removesuffix(' weights')}"
         for away in distances
     ]
