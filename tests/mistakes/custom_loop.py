@@ -115,7 +115,6 @@ ROUNDS = (
             (LOSS, LOSS.replace("Average", "Sum") + " / 2"),
             said="1.5 times the mean",
         ),
-        spoiled=(3,),
     ),
     together(
         mistake(

@@ -321,7 +321,7 @@ ROUNDS = (
             4,
             "under a condition",
             (WEIGHTS, "    if hvd.rank() == 0:\n    " + WEIGHTS),
-            said="Rank 0 was waiting in broadcast_variables, fashion_mnist.py line",
+            said=("Rank 0 was waiting in", ": broadcast_variables(model.variables, root_rank=0)"),
         ),
         crashes=True,
     ),

@@ -2,6 +2,7 @@
 
 from mistakes.round import mistake, together
 
+START = "    dataset = start(files)\n"
 DECODE = "dataset = dataset.map(decode, num_parallel_calls=tf.data.AUTOTUNE)"
 CACHE = "    dataset = dataset.cache()\n"
 SHUFFLE = "dataset = dataset.shuffle(len(files.train_paths))"
@@ -18,7 +19,7 @@ ROUNDS = (
             2,
             "a cache of paths",
             (CACHE, ""),
-            (f"    {DECODE}", f"{CACHE}    {DECODE}"),
+            (START, START + CACHE),
             said="times",
         ),
         mistake(
@@ -38,9 +39,8 @@ ROUNDS = (
     together(
         mistake(
             1,
-            "the shift in parallel, and not the decoding",
-            (DECODE, "dataset = dataset.map(decode)"),
-            (SHIFT, SHIFT.replace("shift)", "shift, num_parallel_calls=4)")),
+            "in any order, but still one at a time",
+            (DECODE, "dataset = dataset.map(decode, deterministic=False)"),
             said="0% of the files were begun",
         ),
         mistake(
@@ -112,7 +112,7 @@ ROUNDS = (
             5,
             "first of all",
             (PREFETCH, ""),
-            (f"    {DECODE}", f"{PREFETCH}    {DECODE}"),
+            (START, START + PREFETCH),
             said="of the batches were ready",
         ),
     ),

@@ -33,7 +33,7 @@ NO_BROADCAST = (
     alone(
         "under a condition",
         (SENT, f"    if hvd.rank() == 0:\n    {SENT}"),
-        said="Rank 0 was waiting in broadcast_variables, lab_no_broadcast.py line",
+        said=("Rank 0 was waiting in", ": broadcast_variables(model.variables, root_rank=0)"),
         crashes=True,
     ),
     alone(

@@ -7,7 +7,7 @@ from collections import Counter
 import numpy as np
 
 from hvdcourse.checks.evidence import ObservedRank, ObservedRun, Unmet, demand
-from hvdcourse.checks.exercises.training_notes import SMALL, notes
+from hvdcourse.checks.exercises.training_notes import SMALL, demand_finite, notes
 from hvdcourse.data.sets import load_digits
 from hvdcourse.rank.fingerprints import identities
 
@@ -115,6 +115,8 @@ def check_validation(run: ObservedRun, metrics: str) -> None:
             for rank, share in enumerate(shares)
         ],
     )
+    for rank in run.ranks:
+        demand_finite(rank)
     for name, by_image in (("accuracy", "correct"), ("loss", "losses")):
         values = [notes(rank, "end")[0][by_image] for rank in run.ranks]
         by_share = [

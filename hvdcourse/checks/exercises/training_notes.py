@@ -31,10 +31,18 @@ NOTED = {
 
 
 def notes(rank: ObservedRank, name: str) -> list[Any]:
-    """Return a rank's notes under a name. Raises Unmet where there is none.
+    """Return a rank's notes under a name. Raises Unmet, or NotJudged, where there is none.
 
     What a model is called with before the first update is no evaluation: it may only build it.
     """
+    if not (rank.notes("update") or rank.notes("step")):
+        raise NotJudged(
+            "every rank trains a model",
+            [
+                f"rank {rank.rank}: no weights were updated; the training did not begin, or the "
+                "script hides the error that ended it"
+            ],
+        )
     values = rank.notes(name, since="update" if name == "evaluated" else None)
     if not values:
         expected = "every rank trains, evaluates and ends with a model"
@@ -44,21 +52,27 @@ def notes(rank: ObservedRank, name: str) -> list[Any]:
 
 def demand_finite(rank: ObservedRank) -> None:
     """Raise NotJudged where a rank's gradients or weights are no finite numbers any more."""
-    computed = [np.isfinite(np.array(gradient)).all() for gradient in rank.notes("gradient")]
     updates = rank.notes("update")
-    for what, finite in (
-        ("gradient that it computed", computed),
-        ("gradient that it updated with", [np.isfinite(u["gradient"]).all() for u in updates]),
-        ("weights that it had", [np.isfinite(u["weights"]).all() for u in updates]),
-    ):
-        if not all(finite):
-            raise NotJudged(
-                "gradients and weights are finite numbers",
-                [
-                    f"rank {rank.rank}: the {what} in step {finite.index(False) + 1} of "
-                    f"{len(finite)} has NaN or infinity, and from there on nothing can be compared"
-                ],
-            )
+    finite = {
+        "gradient that it computed": map(all_finite, rank.notes("gradient")),
+        "gradient that it updated with": (all_finite(update["gradient"]) for update in updates),
+        "weights that it had": (all_finite(update["weights"]) for update in updates),
+    }
+    steps = {what: [*by_step, False].index(False) for what, by_step in finite.items()}
+    what = min(steps, key=steps.__getitem__)
+    if steps[what] < len(updates):
+        raise NotJudged(
+            "gradients and weights are finite numbers",
+            [
+                f"rank {rank.rank}: the {what} in step {steps[what] + 1} of {len(updates)} has NaN "
+                "or infinity, and from there on nothing can be compared"
+            ],
+        )
+
+
+def all_finite(fingerprint: list[list[float]]) -> bool:
+    """Whether there is no NaN and no infinity."""
+    return bool(np.isfinite(np.array(fingerprint)).all())
 
 
 def weights_before(rank: ObservedRank) -> np.ndarray:
