@@ -4,6 +4,7 @@ import pytest
 from mistakes import (
     cifar,
     custom_loop,
+    distributed_optimizer,
     fashion_mnist,
     lamb,
     mpi_concepts,
@@ -14,7 +15,10 @@ from verdicts import SECONDS_UNTIL_A_VERDICT, changed, passed, told, verdict_on
 
 pytestmark = [pytest.mark.ranks, pytest.mark.timeout(240)]
 
-EXERCISES = (mpi_concepts, ring_allreduce, custom_loop, svhn, fashion_mnist, cifar, lamb)
+EXERCISES = (
+    *(mpi_concepts, ring_allreduce, custom_loop, svhn, fashion_mnist, cifar, lamb),
+    distributed_optimizer,
+)
 ROUNDS = {module.__name__.rpartition(".")[2]: module.ROUNDS for module in EXERCISES}
 
 
