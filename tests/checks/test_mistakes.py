@@ -4,6 +4,7 @@ import pytest
 from mistakes import (
     cifar,
     custom_loop,
+    distributed_optimizer,
     elastic,
     fashion_mnist,
     input_pipeline,
@@ -19,7 +20,7 @@ pytestmark = [pytest.mark.ranks, pytest.mark.timeout(240)]
 
 MODULES = (
     *(mpi_concepts, ring_allreduce, input_pipeline, custom_loop, svhn, fashion_mnist, cifar, lamb),
-    elastic,
+    *(distributed_optimizer, elastic),
 )
 ROUNDS = {module.__name__.rpartition(".")[2]: module.ROUNDS for module in MODULES} | labs.ROUNDS
 

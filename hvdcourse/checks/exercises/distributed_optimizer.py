@@ -8,6 +8,7 @@ from hvdcourse.checks.evidence import ObservedRun, demand, percent
 from hvdcourse.checks.exercise import ALONE, Exercise, Step, Trial
 from hvdcourse.checks.exercises.optimizer_settings import RANKS, Setting, arguments
 from hvdcourse.checks.exercises.optimizer_trainings import (
+    SHARE_WITH_FEEDBACK,
     TOLERANCE,
     Training,
     distance,
@@ -18,8 +19,6 @@ from hvdcourse.checks.exercises.optimizer_trainings import (
 
 # Seconds and bytes are computed, so that they differ by rounding alone.
 SAME_SECONDS = 1e-9
-# Of what rounding alone does to the weights; the solution leaves about a quarter.
-SHARE_WITH_FEEDBACK = 0.5
 
 
 def demand_mean(run: ObservedRun, way: str) -> None:
@@ -73,7 +72,10 @@ def demand_seconds(run: ObservedRun, way: str, seconds: float, below: float, tha
     demand(
         f"trained {way!r}, a step takes {milliseconds(seconds)}, less than the "
         f"{milliseconds(below)} {than}",
-        [abs(step["seconds"] - seconds) <= SAME_SECONDS for step in steps],
+        [
+            abs(step["seconds"] - seconds) <= SAME_SECONDS and step["seconds"] < below
+            for step in steps
+        ],
         [
             f"took {milliseconds(step['seconds'])}, "
             f"{milliseconds(step['computed'])} of them to compute"
