@@ -12,6 +12,7 @@ from hvdcourse.checks.exercises import (
     mpi_concepts,
     ring_allreduce,
     svhn,
+    timeline,
 )
 from hvdcourse.errors import BadInput
 
@@ -28,6 +29,7 @@ EXERCISES: tuple[Exercise, ...] = (
     *labs.EXERCISES,
     lamb.EXERCISE,
     cifar.EXERCISE,
+    timeline.EXERCISE,
     elastic.EXERCISE,
 )
 

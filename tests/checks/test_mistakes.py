@@ -9,12 +9,13 @@ from mistakes import (
     mpi_concepts,
     ring_allreduce,
     svhn,
+    timeline,
 )
 from verdicts import SECONDS_UNTIL_A_VERDICT, changed, passed, told, verdict_on
 
 pytestmark = [pytest.mark.ranks, pytest.mark.timeout(240)]
 
-EXERCISES = (mpi_concepts, ring_allreduce, custom_loop, svhn, fashion_mnist, cifar, lamb)
+EXERCISES = (mpi_concepts, ring_allreduce, custom_loop, svhn, fashion_mnist, cifar, lamb, timeline)
 ROUNDS = {module.__name__.rpartition(".")[2]: module.ROUNDS for module in EXERCISES}
 
 
