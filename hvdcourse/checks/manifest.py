@@ -13,6 +13,7 @@ from hvdcourse.checks.exercises import (
     mpi_concepts,
     ring_allreduce,
     svhn,
+    timeline,
 )
 from hvdcourse.errors import BadInput
 
@@ -30,6 +31,7 @@ EXERCISES: tuple[Exercise, ...] = (
     lamb.EXERCISE,
     cifar.EXERCISE,
     distributed_optimizer.EXERCISE,
+    timeline.EXERCISE,
     elastic.EXERCISE,
 )
 

@@ -13,6 +13,7 @@ from mistakes import (
     mpi_concepts,
     ring_allreduce,
     svhn,
+    timeline,
 )
 from verdicts import changed, passed, told, verdict_on
 
@@ -20,7 +21,7 @@ pytestmark = [pytest.mark.ranks, pytest.mark.timeout(240)]
 
 MODULES = (
     *(mpi_concepts, ring_allreduce, input_pipeline, custom_loop, svhn, fashion_mnist, cifar, lamb),
-    *(distributed_optimizer, elastic),
+    *(distributed_optimizer, timeline, elastic),
 )
 ROUNDS = {module.__name__.rpartition(".")[2]: module.ROUNDS for module in MODULES} | labs.ROUNDS
 

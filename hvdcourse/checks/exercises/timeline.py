@@ -1,0 +1,286 @@
+"""What each step of ``timeline.py`` must find in timelines that the learner has not seen.
+
+They are recordings of real runs, which each check changes by chance: the clock, the speed, the
+numbers of the ranks, and a third rank. The package's own reader says what is in them.
+"""
+
+import gzip
+import json
+import random
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from hvdcourse.checks.evidence import ObservedRun, Unmet
+from hvdcourse.checks.exercise import ALONE, Exercise, Step, Trial
+from hvdcourse.paths import NOTEBOOKS
+from hvdcourse.timeline.events import Event, find_spans, read_events, tensor_names
+from hvdcourse.timeline.reading import Timeline, find_delays, read_timeline
+
+RECORDED = [
+    NOTEBOOKS / "recorded" / f"timeline_{name}.json.gz"
+    for name in ("healthy", "unfused", "straggler")
+]
+# Some microseconds lie between what the reader and an answer may take for the same moment.
+CLOSE_MS = 0.02
+CLOSE = {"rtol": 1e-3, "atol": CLOSE_MS}
+# By what an answer may be instead, in words: its numbers, one for each step.
+Numbers = list[float]
+
+
+def trials(folder: Path) -> Iterator[Trial]:
+    """Yield one run on 1 rank: the script reads files, and sends nothing."""
+    for name, path in zip("abc", random.sample(RECORDED, len(RECORDED)), strict=True):
+        events = json.loads(gzip.decompress(path.read_bytes()))
+        (folder / f"{name}.json").write_text(json.dumps(vary(events)))
+    yield Trial(hosts=ALONE, arguments={"folder": str(folder)})
+
+
+def vary(events: list[Event]) -> list[Event]:
+    """Return a timeline of another run: another clock, speed and numbers of the ranks."""
+    speed, later = random.uniform(0.7, 1.5), random.randrange(10**6)
+    numbers = random.sample("012", 3)
+    varied: list[Event] = []
+    negotiating: dict[int, int] = {}
+    for event in events:
+        changed = dict(event)
+        if "ts" in event:
+            changed["ts"] = round(event["ts"] * speed) + later
+        if event["ph"] == "X":
+            changed["name"] = numbers[int(event["name"])]
+        if event.get("name") == "NEGOTIATE_ALLREDUCE":
+            negotiating[event["pid"]] = changed["ts"]
+        elif event["ph"] == "E" and event["pid"] in negotiating:
+            # The third rank is neither the first nor the last.
+            begun = negotiating.pop(event["pid"])
+            ready = begun + round(random.uniform(0.3, 0.6) * (changed["ts"] - begun))
+            third = {"ph": "X", "name": numbers[2], "ts": ready, "pid": event["pid"], "dur": 0}
+            varied.append(third)
+        varied.append(changed)
+    return varied
+
+
+def answers(run: ObservedRun) -> Iterator[tuple[str, Path, dict[str, Any]]]:
+    """Yield for each timeline its name, its path, and what the script found in it."""
+    for path in sorted(Path(run.arguments["folder"]).glob("*.json")):
+        yield path.name, path, run.ranks[0].reported(path.name)
+
+
+def check_spans(run: ObservedRun) -> None:
+    expected = "every span has a start and an end, in milliseconds, from its own two events"
+    for name, path, found in answers(run):
+        events = read_events(path)
+        numbers = {tensor: number for number, tensor in tensor_names(events).items()}
+        right = sorted(
+            (span.name, numbers[span.tensor], span.start, span.end) for span in find_spans(events)
+        )
+        seen = sorted((what, tensor, start, end) for tensor, what, start, end in found["spans"])
+        counts, seen_counts = (Counter(span[0] for span in spans) for spans in (right, seen))
+        lines = [
+            f"{name}: {seen_counts[what]} spans {what}, and there are {counts[what]}"
+            for what in sorted(counts | seen_counts)
+            if seen_counts[what] != counts[what]
+        ]
+        if lines:
+            raise Unmet(expected, lines)
+        for span, other in zip(right, seen, strict=True):
+            if span[1] != other[1] or not np.allclose(span[2:], other[2:], rtol=0, atol=CLOSE_MS):
+                line = (
+                    f"{name}: of tensor {other[1]}, a span {span[0]} from {other[2]:.3f} to "
+                    f"{other[3]:.3f} ms; there is one of tensor {span[1]} from {span[2]:.3f} to "
+                    f"{span[3]:.3f} ms"
+                )
+                raise Unmet(expected, [line])
+
+
+def demand_numbers(
+    run: ObservedRun,
+    measure: str,
+    expected: str,
+    unit: str,
+    known: Callable[[Timeline], dict[str, Numbers]],
+) -> None:
+    """Raise Unmet unless the script found these numbers, one a step, in each timeline.
+
+    ``known`` returns by name what an answer may be: first the right one, then mistakes.
+    """
+    lines: list[str] = []
+    possible: set[str] | None = None
+    for name, path, found in answers(run):
+        (_, right), *mistakes = known(read_timeline(path)).items()
+        seen = np.array(found[measure], float)
+        if len(seen) != len(right):
+            raise Unmet(expected, [f"{name}: {len(seen)} numbers for {len(right)} training steps"])
+        met = np.isclose(seen, right, **CLOSE)
+        if not met.all():
+            step = int(np.argmin(met))
+            lines.append(f"{name}, step {step + 1}: {seen[step]:.2f}{unit}, not {right[step]:.2f}")
+        alike = {mistake for mistake, wrong in mistakes if np.allclose(seen, wrong, **CLOSE)}
+        possible = alike if possible is None else possible & alike
+    if lines:
+        # One timeline alone can be right by chance, or look like another mistake.
+        raise Unmet(expected, [*lines, *(f"that is {mistake}" for mistake in possible or ())])
+
+
+def by_step(timeline: Timeline, measured: Callable[[pd.DataFrame], float]) -> Numbers:
+    """Return a number for each step, measured on the rows of its gradients."""
+    return [float(measured(rows)) for _, rows in timeline.gradients.groupby("step")]
+
+
+def check_negotiation(run: ObservedRun) -> None:
+    def known(timeline: Timeline) -> dict[str, Numbers]:
+        def durations(end: str = "negotiated") -> Callable[[pd.DataFrame], pd.Series]:
+            return lambda rows: rows[end] - rows["first_ready"]
+
+        right = timeline.steps["negotiation_ms"]
+        return {
+            "right": list(right),
+            "the sum over the gradients": by_step(timeline, lambda rows: durations()(rows).sum()),
+            "the longest negotiation": by_step(timeline, lambda rows: durations()(rows).max()),
+            "the time until the gradient was averaged": by_step(
+                timeline, lambda rows: durations("done")(rows).mean()
+            ),
+            "the sending": by_step(timeline, lambda rows: (rows["sent"] - rows["sending"]).mean()),
+            "in seconds": list(right / 1000),
+        }
+
+    demand_numbers(
+        run,
+        "negotiation",
+        "the negotiation of a step is the mean duration of its NEGOTIATE_ALLREDUCE spans",
+        " ms",
+        known,
+    )
+
+
+def check_fusion(run: ObservedRun) -> None:
+    def known(timeline: Timeline) -> dict[str, Numbers]:
+        steps = timeline.steps
+        return {
+            "right": list(steps["fusion_ratio"]),
+            "what every step has without fusion": [1.0] * len(steps),
+            "the number of allreduces": list(steps["allreduces"]),
+            "the number of gradients": list(steps["gradients"]),
+            "the share, the other way round": list(1 / steps["fusion_ratio"]),
+        }
+
+    demand_numbers(
+        run,
+        "fusion_ratio",
+        "the fusion ratio of a step is its gradients divided by its allreduces; gradients whose "
+        "GLOO_ALLREDUCE spans overlap share one",
+        "",
+        known,
+    )
+
+
+def check_exposed(run: ObservedRun) -> None:
+    def known(timeline: Timeline) -> dict[str, Numbers]:
+        steps = timeline.steps
+        first = np.array(by_step(timeline, lambda rows: rows["sending"].min()))
+        return {
+            "right": list(steps["exposed_ms"]),
+            "all of the sending, also what is hidden behind the backward pass": list(
+                steps["sending_ms"]
+            ),
+            "counted from the start of the backward pass": list(steps["end"] - steps["backward"]),
+            "counted from the first allreduce": list(steps["end"] - first),
+            "counted from the start of the forward pass": list(steps["end"] - steps["forward"]),
+            "0: nothing exposed": [0.0] * len(steps),
+        }
+
+    demand_numbers(
+        run,
+        "exposed",
+        "a step's communication is exposed from the end of BACKWARD to the end of its last "
+        "ALLREDUCE",
+        " ms",
+        known,
+    )
+
+
+def check_straggler(run: ObservedRun) -> None:
+    expected = (
+        "the straggler of a step is the rank with the largest delay; its delay is how much later "
+        "than the first rank it was ready, as a mean over the gradients"
+    )
+    for name, path, found in answers(run):
+        steps = [rows for _, rows in read_timeline(path).gradients.groupby("step")]
+        if len(found["stragglers"]) != len(steps):
+            line = f"{name}: {len(found['stragglers'])} stragglers for {len(steps)} training steps"
+            raise Unmet(expected, [line])
+        for number, ((rank, delay), rows) in enumerate(
+            zip(found["stragglers"], steps, strict=True), start=1
+        ):
+            delays = find_delays(rows)
+            latest, right = int(delays.idxmax()), delays.max()
+            where = f"{name}, step {number}"
+            if not np.isclose(delays.get(rank, np.nan), right, **CLOSE):
+                line = f"{where}: rank {rank}, and rank {latest} was the last, {right:.2f} ms late"
+                raise Unmet(expected, [line])
+            if not np.isclose(delay, right, **CLOSE):
+                line = f"{where}: rank {rank} by {delay:.2f} ms, and not by {right:.2f} ms"
+                raise Unmet(expected, [line])
+
+
+STEPS = (
+    Step(
+        number=1,
+        title="Every span is found",
+        hint=(
+            "Keep for each pid a list of what has begun: append at a B, pop() at an E. The times "
+            "in the file are microseconds."
+        ),
+        check=check_spans,
+    ),
+    Step(
+        number=2,
+        title="The negotiation",
+        hint='A span lasts span.end - span.start. step["NEGOTIATE_ALLREDUCE"] lists the spans.',
+        check=check_negotiation,
+        needs=(1,),
+    ),
+    Step(
+        number=3,
+        title="The fusion ratio",
+        hint=(
+            "Go through the GLOO_ALLREDUCE spans in the order of their starts. When does one "
+            "belong to the same allreduce as those before it? Those that do begin and end some "
+            "microseconds apart."
+        ),
+        check=check_fusion,
+        needs=(1,),
+    ),
+    Step(
+        number=4,
+        title="The exposed communication",
+        hint=(
+            'Rank 0 computes until step["BACKWARD"][0].end. Which ALLREDUCE of the step ends last? '
+            "It need not be the last of the list."
+        ),
+        check=check_exposed,
+        needs=(1,),
+    ),
+    Step(
+        number=5,
+        title="The straggler",
+        hint=(
+            "For each tensor, the first rank is min(of_rank.values()). Collect by rank how much "
+            "later it was, take the means, and then the largest of them."
+        ),
+        check=check_straggler,
+    ),
+)
+
+EXERCISE = Exercise(
+    name="timeline",
+    notebook="05_performance",
+    backend="gloo",
+    observe="",
+    trials=trials,
+    steps=STEPS,
+)
