@@ -144,8 +144,8 @@ def fit_link(
 ) -> Fit:
     """Return the link and constant that explain measured allreduces with the least relative error.
 
-    Measurements on one number of ranks cannot tell latency and constant apart: the constant then
-    holds both, and the latency is 0.
+    Where every measurement pays as many latencies, as on one number of ranks, they cannot be told
+    from the constant: it then holds both, and the latency is 0.
 
     Args:
         sizes: bytes of each allreduce.
@@ -162,7 +162,8 @@ def fit_link(
         raise BadInput("a fit needs the seconds, all above 0, of at least two sizes, one for each")
     form = find_algorithm(algorithm)
     # The time is linear in latency and in 1 / bandwidth: here are their factors.
-    latency = [form(0, flat(int(n), Link(1, 1))) * (len(set(count)) > 1) for n in count]
+    latency = np.array([form(0, flat(int(n), Link(1, 1))) for n in count])
+    latency *= np.ptp(latency) > 0
     transfer = [form(s, flat(int(n), Link(0, 1))) for s, n in zip(sizes, count, strict=True)]
     factors = np.stack([np.ones_like(measured), latency, transfer], axis=1)
     scaled = factors / measured[:, None]
