@@ -173,7 +173,7 @@ def judge_step(
             expected = "every rank reports values of the kind that the script's comments describe"
             told = ((rank.rank, rank.report_in_words()) for rank in observed.ranks)
             lines = [f"rank {rank}: reported {what or 'nothing'}" for rank, what in told]
-            return verdict(passed=False, expected=expected, seen=lines)
+            return verdict(passed=False, expected=expected, seen=lines, run_failed=True)
     if failure is not None:
         expected = "the script runs to its end on every rank"
         return verdict(passed=False, expected=expected, seen=failure.splitlines(), run_failed=True)

@@ -77,7 +77,7 @@ class ObservedRank:
     def report_in_words(self) -> str:
         """Return what the rank reported last under each name, in short."""
         last = {entry["report"]: entry["value"] for entry in self.entries if "report" in entry}
-        return ", ".join(f"{name} = {reprlib.repr(value)}" for name, value in last.items())
+        return ", ".join(f"{name} = {reprlib.repr(value)[:60]}" for name, value in last.items())
 
     def notes(self, name: str, since: str | None = None) -> list[Any]:
         """Return the values of all notes that were taken of the rank under this name.

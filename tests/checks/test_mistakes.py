@@ -33,10 +33,11 @@ ROUNDS = {module.__name__.rpartition(".")[2]: module.ROUNDS for module in MODULE
 def test_each_mistake_fails_its_own_step_with_words_that_name_it(name, number):
     made = ROUNDS[name][number]
     changes = [change for mistake in made.mistakes for change in mistake.changes]
-    verdict = verdict_on(name, changed(name, *changes))
+    verdict = verdict_on(name, changed(name, *changes), made.steps)
+    judged = {step.number: step for step in verdict.steps}
     assert bool(verdict.failure) == made.crashes, verdict.failure
     for mistake in made.mistakes:
-        step = verdict.steps[mistake.step - 1]
+        step = judged[mistake.step]
         assert not step.passed, mistake.name
         words = "\n".join([step.expected, *step.seen])
         for said in mistake.said:

@@ -20,7 +20,16 @@ ROUNDS = (
             (LAMB, "LAMB(full_rate(arguments.lamb_learning_rate))"),
             said="vectors move by the rate times their norm",
         ),
-        spoiled=(3,),
+        mistake(
+            3,
+            "no warmup",
+            (
+                "    return [warmup, schedule]",
+                "    return [tf.keras.callbacks.LearningRateScheduler("
+                "lambda epoch: learning_rate * factor(epoch))]",
+            ),
+            said="the rates are",
+        ),
     ),
     together(
         mistake(
@@ -36,7 +45,12 @@ ROUNDS = (
             (LAMB, LAMB.replace("BIAS_AND_NORM", '["bias", "beta"]')),
             said="vectors move by the rate times their norm",
         ),
-        spoiled=(3,),
+        mistake(
+            3,
+            "a warmup that goes on",
+            (WARMUP, WARMUP.replace("warmup_epochs,", "warmup_epochs + 1,")),
+            said="the rate rises with every step",
+        ),
     ),
     together(
         mistake(
@@ -107,29 +121,9 @@ ROUNDS = (
     together(
         mistake(
             3,
-            "no warmup",
-            (
-                "    return [warmup, schedule]",
-                "    return [tf.keras.callbacks.LearningRateScheduler("
-                "lambda epoch: learning_rate * factor(epoch))]",
-            ),
-            said="the rates are",
-        ),
-    ),
-    together(
-        mistake(
-            3,
             "the warmup alone",
             ("    return [warmup, schedule]", "    return [warmup]"),
             said="after the warmup the schedule alone sets the rate",
-        ),
-    ),
-    together(
-        mistake(
-            3,
-            "a warmup that goes on",
-            (WARMUP, WARMUP.replace("warmup_epochs,", "warmup_epochs + 1,")),
-            said="the rate rises with every step",
         ),
     ),
 )

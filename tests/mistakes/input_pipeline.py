@@ -108,13 +108,7 @@ ROUNDS = (
             (BATCH, BATCH + "    dataset = dataset.shuffle(99)\n"),
             said="images of one batch that are together in another epoch, too: 100%",
         ),
-        mistake(
-            5,
-            "first of all",
-            (PREFETCH, ""),
-            (START, START + PREFETCH),
-            said="of the batches were ready",
-        ),
+        spoiled=(4,),
     ),
     together(
         mistake(
@@ -129,6 +123,13 @@ ROUNDS = (
             (BATCH, BATCH.replace(".batch", ".skip(1).batch")),
             said="epoch 1: 1 missing",
         ),
+        mistake(
+            5,
+            "first of all",
+            (PREFETCH, ""),
+            (START, START + PREFETCH),
+            said="of the batches were ready",
+        ),
     ),
     together(
         mistake(
@@ -140,9 +141,9 @@ ROUNDS = (
         ),
         mistake(
             4,
-            "as many as a batch holds, again and again",
-            (BATCH, BATCH.replace(".batch", ".take(batch_size).batch")),
-            said="missing",
+            "batches of one more",
+            (BATCH, BATCH.replace("_size)", "_size + 1)")),
+            said="batches of [17",
         ),
     ),
 )

@@ -137,8 +137,9 @@ UNWRAPPED_OPTIMIZER = (
         said="away after it",
     ),
     alone(
-        "rank 0 alone loads",
-        (LOADED, f"        if hvd.rank() == 0:\n    {LOADED}"),
+        "loaded as it should be, and then compiled anew",
+        (LOADED, f"{LOADED}        model.compile(tf.keras.optimizers.SGD(0.02), LOSS)\n"),
+        ("def read_arguments", f"{LOSS_OF_LAB}def read_arguments"),
         said="away after it",
     ),
     alone(
