@@ -33,6 +33,7 @@ help:
 	@echo "make bench-startup measure what starting two ranks costs, in several ways"
 
 lab: setup
+	@$(if $(AS_ROOT),echo "JupyterLab runs as root: so does all that a notebook starts.")
 	jupyter lab --notebook-dir=. --LabApp.default_url=/lab/tree/notebooks/00_start_here.ipynb \
 		--LabApp.app_settings_dir=tools/jupyterlab $(AS_ROOT) $(LAB_ARGUMENTS)
 

@@ -33,7 +33,7 @@ def arguments_from(options: Mapping[str, Any]) -> list[str]:
     return arguments
 
 
-def horovodrun_command(
+def local_command(
     np: int, backend: str, script: str, arguments: Sequence[str], cores: Sequence[int] = ()
 ) -> list[str]:
     """Return the ``horovodrun`` line, as a list of words, that starts a script on this machine.

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from hvdcourse.errors import BadInput, checked_limit
-from hvdcourse.launch.command_line import BACKENDS, arguments_from, horovodrun_command
+from hvdcourse.launch.command_line import BACKENDS, arguments_from, local_command
 from hvdcourse.launch.display import RunDisplay
 from hvdcourse.launch.job import Caller, Event, Job, RunEnd
 from hvdcourse.launch.process import can_fork, start_process
@@ -139,10 +139,18 @@ def run(
         KeyboardInterrupt: the run was interrupted. All processes are gone by then.
     """
     job = checked_job(
-        script, np, backend, timeout, standstill, folder, arguments, environment, options
+        script,
+        np,
+        backend=backend,
+        timeout=timeout,
+        standstill=standstill,
+        folder=folder,
+        arguments=arguments,
+        environment=environment,
+        **options,
     )
     kept_to = checked_cores(cores)
-    command = horovodrun_command(job.np, job.backend, job.script, job.arguments, kept_to)
+    command = local_command(job.np, job.backend, job.script, job.arguments, kept_to)
     return run_job(replace(job, command=command), quiet, must_succeed)
 
 
@@ -150,12 +158,6 @@ def run_quickly(
     script: str | Path,
     np: int = 2,
     *,
-    backend: str = "gloo",
-    timeout: float = 600,
-    standstill: float = STANDSTILL_SECONDS,
-    folder: str | Path | None = None,
-    arguments: Arguments = (),
-    environment: Mapping[str, str] | None = None,
     hosts: Sequence[int] = (),
     quiet: bool = True,
     must_succeed: bool = True,
@@ -166,24 +168,23 @@ def run_quickly(
     From the second run of a process on, ranks over Gloo are forked from one that has imported
     TensorFlow. It prints no command. With ``hosts``, such as (2, 1), Horovod over Gloo is told that
     the ranks are on hosts with so many of them each, as their local and cross ranks then say.
-    Everything else is as for ``run``.
+    Everything else, ``options`` among it, is as for ``run``.
     """
-    job = checked_job(
-        script, np, backend, timeout, standstill, folder, arguments, environment, options
-    )
+    job = checked_job(script, np, **options)
     return run_job(replace(job, hosts=tuple(hosts)), quiet, must_succeed)
 
 
 def checked_job(
     script: str | Path,
     np: Any,
-    backend: str,
-    timeout: Any,
-    standstill: Any,
-    folder: str | Path | None,
-    arguments: Arguments,
-    environment: Mapping[str, str] | None,
-    options: Mapping[str, Any],
+    *,
+    backend: str = "gloo",
+    timeout: Any = 600,
+    standstill: Any = STANDSTILL_SECONDS,
+    folder: str | Path | None = None,
+    arguments: Arguments = (),
+    environment: Mapping[str, str] | None = None,
+    **options: Any,
 ) -> Job:
     """Return the job, as yet without a run folder. Raises BadInput for what cannot be run."""
     if backend not in BACKENDS:
@@ -257,4 +258,4 @@ def end_without_word(job: Job) -> RunEnd:
     log = Path(job.folder) / "supervisor.log"
     text = log.read_text(errors="replace").strip() if log.exists() else ""
     reason = "the launcher failed" if "Traceback" in text else "the launcher was killed"
-    return RunEnd(reason, log=text)
+    return RunEnd(reason=reason, log=text)

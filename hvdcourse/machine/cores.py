@@ -34,8 +34,8 @@ def pick_cores(count: int) -> list[int]:
 
 def usable_cores() -> int:
     """Return the time of how many cores this process may use."""
-    seen = len(os.sched_getaffinity(0))
-    return min(seen, cores_allowed() or seen)
+    allotted = len(os.sched_getaffinity(0))
+    return min(allotted, cores_allowed() or allotted)
 
 
 def split_cores(local_rank: int, local_size: int) -> list[int]:
@@ -50,8 +50,8 @@ def split_cores(local_rank: int, local_size: int) -> list[int]:
     Call it before TensorFlow runs its first operation: later its threads exist already.
     """
     cores, usable = sorted(os.sched_getaffinity(0)), usable_cores()
-    wanted = os.environ.get("HVDCOURSE_SPLIT_CORES", "1") != "0"
-    if not wanted or visible_gpus() or (local_size == 1 and usable == len(cores)):
+    unsplit = os.environ.get("HVDCOURSE_SPLIT_CORES", "1") == "0"
+    if unsplit or visible_gpus() or (local_size == 1 and usable == len(cores)):
         return cores
     threads = max(1, usable // local_size)
     if usable == len(cores):

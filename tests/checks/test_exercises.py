@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from verdicts import SECONDS_UNTIL_A_VERDICT, passed, solution, told, untouched, verdict_on
+from verdicts import passed, solution, told, untouched, verdict_on
 
 from hvdcourse import check
 from hvdcourse.checks.manifest import EXERCISES, find_exercise
@@ -41,7 +41,6 @@ def test_untouched_script_fails_every_step_and_says_where_it_stands_still(name):
         assert "no rank computed or printed anything for" in told(verdict)
         for rank in (0, 1):
             assert f"Rank {rank} was waiting in allreduce, {name}.py line" in told(verdict)
-        assert verdict.seconds < SECONDS_UNTIL_A_VERDICT
 
 
 # The lessons check the other solutions: test_notebooks.py runs them.

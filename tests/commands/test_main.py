@@ -188,6 +188,26 @@ def test_a_script_with_a_syntax_error_gives_json_too(hvdcourse, project):
     assert "mpi_concepts.py, line 1: invalid syntax" in told["error"]
 
 
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ((), "the command line is wrong"),
+        (("mpi_concepts", "--loud"), "the command line is wrong"),
+        (("nothing",), "there is no exercise 'nothing'"),
+        (("mpi_concepts", "99"), "there is no step 99"),
+        (("mpi_concepts", "one"), "a step is a number"),
+        (("mpi_concepts", "--timeout", "0"), "timeout must be a number of seconds above 0"),
+        (("mpi_concepts", "--folder", "/nowhere"), "looked for /nowhere/mpi_concepts.py"),
+    ],
+)
+def test_what_cannot_be_checked_gives_json_too(hvdcourse, arguments, said):
+    done = hvdcourse("check", *arguments, "--json")
+    assert done.returncode == 2
+    told = json.loads(done.stdout)
+    assert not told["passed"]
+    assert said in told["error"]
+
+
 def test_check_for_programs_gives_json_and_junit(hvdcourse, tmp_path):
     report = tmp_path / "junit.xml"
     done = hvdcourse("check", "ring_allreduce", "--json", "--junit", str(report), "--hint")

@@ -46,6 +46,12 @@ ROUNDS = (
             said="rank 0: has none",
         ),
         mistake(
+            2,
+            "the root of the size",
+            (RATE, RATE + " ** 0.5"),
+            said="1.73 times",
+        ),
+        mistake(
             3,
             "the schedule from the start",
             (START, "start_epoch=0"),
@@ -61,6 +67,12 @@ ROUNDS = (
     together(
         mistake(2, "no scaling", (RATE, "return single_rate"), said="1 times"),
         mistake(
+            1,
+            "in training mode always",
+            (NORMALISED, NORMALISED.replace("(x)", "(x, training=True)")),
+            said="in evaluation",
+        ),
+        mistake(
             4,
             "SGD's rate",
             (LAMB, LAMB.replace("lamb_learning_rate", "learning_rate")),
@@ -70,9 +82,53 @@ ROUNDS = (
     ),
     together(
         mistake(
+            1,
+            "averages that hardly move",
+            (NORMALISED, NORMALISED.replace("0.9", "0.999")),
+            said="they are",
+        ),
+        mistake(2, "scaled twice", (RATE, RATE + " ** 2"), said="9 times"),
+        mistake(
+            4,
+            "everything is adapted",
+            (
+                LAMB,
+                LAMB.replace("BIAS_AND_NORM", "BIAS_AND_NORM, exclude_from_layer_adaptation=[]"),
+            ),
+            said="vectors move by the rate times their norm",
+        ),
+        mistake(
             3,
             "half of the warmup",
             (WARMUP, WARMUP.replace("warmup_epochs,", "warmup_epochs // 2,")),
+            said="the rate rises with every step",
+        ),
+    ),
+    together(
+        mistake(
+            3,
+            "no warmup",
+            (
+                "    return [warmup, schedule]",
+                "    return [tf.keras.callbacks.LearningRateScheduler("
+                "lambda epoch: learning_rate * factor(epoch))]",
+            ),
+            said="the rates are",
+        ),
+    ),
+    together(
+        mistake(
+            3,
+            "the warmup alone",
+            ("    return [warmup, schedule]", "    return [warmup]"),
+            said="after the warmup the schedule alone sets the rate",
+        ),
+    ),
+    together(
+        mistake(
+            3,
+            "a warmup that goes on",
+            (WARMUP, WARMUP.replace("warmup_epochs,", "warmup_epochs + 1,")),
             said="the rate rises with every step",
         ),
     ),

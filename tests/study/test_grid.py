@@ -55,10 +55,10 @@ def runs(records):
 
 @pytest.fixture
 def nothing_starts(monkeypatch):
-    def start_ranks(*arguments):
+    def train_runs(*arguments):
         raise AssertionError("ranks were started")
 
-    monkeypatch.setattr(study_module, "start_ranks", start_ranks)
+    monkeypatch.setattr(study_module, "train_runs", train_runs)
 
 
 def test_every_run_has_one_record_with_all_that_is_needed_to_trust_it(records, runs):

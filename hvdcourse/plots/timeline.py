@@ -1,0 +1,151 @@
+"""Plots of Horovod's timeline: the way of each gradient through one step."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import matplotlib.pyplot as plt
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.patches import Patch
+
+from hvdcourse.errors import BadInput
+from hvdcourse.plots.palette import (
+    BLUE,
+    DARK_GREY,
+    GREEN,
+    GREY,
+    INK,
+    LIGHT_GREY,
+    ORANGE,
+    TINTS,
+    VERMILION,
+)
+from hvdcourse.timeline.reading import Timeline
+
+FORWARD_TINT, BACKWARD_TINT, EXPOSED_TINT = TINTS[0], TINTS[2], TINTS[1]
+# What happens to a gradient: from when, until when, and how it is drawn.
+PHASES: dict[str, tuple[str, str, dict[str, Any]]] = {
+    "waits for all ranks": (
+        "first_ready", "negotiated", {"facecolor": "white", "edgecolor": GREY, "hatch": "/////"},
+    ),
+    "waits for its turn": ("negotiated", "sending", {"color": LIGHT_GREY}),
+    "copied in": ("copying_in", "copied_in", {"color": ORANGE}),
+    "allreduce": ("sending", "sent", {"color": BLUE}),
+    "copied out": ("copying_out", "copied_out", {"color": GREEN}),
+}  # fmt: skip
+
+
+def plot_step(timeline: Timeline, step: int | None = None) -> Figure:
+    """Draw one step, or else the one whose exposed communication is the median; in milliseconds.
+
+    Rows are gradients, in the order in which they became ready; behind them are the passes of rank
+    0 and, after them, the communication that is exposed.
+
+    Raises:
+        BadInput: the timeline has no such step.
+    """
+    figure, axes = plt.subplots(figsize=(9, 5), layout="constrained")
+    draw_step(axes, timeline, step)
+    axes.set_xlim(left=0)
+    add_legend(figure)
+    return figure
+
+
+def plot_steps(timelines: Mapping[str, Timeline]) -> Figure:
+    """Draw the typical step of several timelines below each other, on the same time axis."""
+    count = len(timelines)
+    figure, all_axes = plt.subplots(
+        count, 1, figsize=(9, 2.5 * count), sharex=True, squeeze=False, layout="constrained"
+    )
+    for (name, timeline), axes in zip(timelines.items(), all_axes[:, 0], strict=True):
+        draw_step(axes, timeline, name=name)
+    for axes in all_axes[:-1, 0]:
+        axes.set_xlabel("")
+    all_axes[0, 0].set_xlim(left=0)
+    add_legend(figure)
+    return figure
+
+
+def choose_step(timeline: Timeline, number: int | None = None) -> pd.Series:
+    """Return one step; without a number the typical one. Raises BadInput if there is none."""
+    steps = timeline.steps
+    if number is None:
+        # The first step also builds the graph, and the last may be cut off.
+        inner = steps.iloc[1:-1] if len(steps) > 2 else steps
+        return inner.sort_values("exposed_ms").iloc[len(inner) // 2]
+    chosen = steps[steps["step"] == number]
+    if chosen.empty:
+        raise BadInput(f"there is no step {number!r}; the timeline has steps 1 to {len(steps)}")
+    return chosen.iloc[0]
+
+
+def draw_step(axes: Axes, timeline: Timeline, number: int | None = None, name: str = "") -> None:
+    """Draw one step into these axes, from the start of its forward pass on."""
+    step = choose_step(timeline, number)
+    gradients = timeline.gradients[timeline.gradients["step"] == step["step"]]
+    first, last = gradients["first_ready"].min(), step["end"]
+    start = first if pd.isna(step["forward"]) else min(first, step["forward"])
+    computed = last - step["exposed_ms"]
+    axes.axvspan(computed - start, last - start, color=EXPOSED_TINT, zorder=0)
+    if not pd.isna(step["forward"]):
+        for begin, end, tint in (
+            ("forward", "backward", FORWARD_TINT),
+            ("backward", "computed", BACKWARD_TINT),
+        ):
+            axes.axvspan(step[begin] - start, step[end] - start, color=tint, zorder=0)
+    axes.axvline(computed - start, color=VERMILION, linewidth=1, zorder=1)
+    for begin, end, style in PHASES.values():
+        known = gradients[begin].notna().to_numpy()
+        left = gradients[begin].to_numpy() - start
+        width = gradients[end].to_numpy() - start - left
+        rows = range(len(gradients))
+        bars = [(row, left[row], width[row]) for row in rows if known[row] and width[row] > 0]
+        axes.barh(
+            [row for row, _, _ in bars],
+            [width for _, _, width in bars],
+            left=[left for _, left, _ in bars],
+            height=0.7,
+            linewidth=0.6,  # so that a copy of some microseconds is seen
+            zorder=2,
+            **style,
+        )
+    axes.set(ylim=(len(gradients) - 0.4, -0.6))
+    axes.set_xlabel("milliseconds since the forward pass began")
+    label_rows(axes, list(gradients["name"]))
+    axes.set_title(describe(step, name), fontsize=10.5, loc="left", color=INK)
+    axes.spines[["top", "right", "left"]].set_visible(False)
+
+
+def label_rows(axes: Axes, names: list[str]) -> None:
+    """Name every row where there is room, else every few."""
+    points = axes.get_figure().get_size_inches()[1] / len(axes.get_figure().axes) * 72
+    every = max(1, round(len(names) * 14 / points))
+    rows = range(0, len(names), every)
+    # Horovod's names of gradients end in what tells them apart.
+    axes.set_yticks(rows, [names[row][-28:] for row in rows], fontsize=8, color=DARK_GREY)
+    axes.tick_params(axis="y", length=0)
+
+
+def describe(step: pd.Series, name: str) -> str:
+    """Return the step's numbers as a title."""
+    late, number = "", int(step["step"])
+    if step["straggler"] >= 0:
+        late = f", rank {step['straggler']:.0f} was {step['delay_ms']:.1f} ms late"
+    return (
+        f"{name or f'step {number}'}: {step['exposed_ms']:.0f} ms exposed, "
+        f"{step['gradients']:.0f} gradients in {step['allreduces']:.0f} "
+        f"allreduce{'s' if step['allreduces'] > 1 else ''}{late}"
+    )
+
+
+def add_legend(figure: Figure) -> None:
+    """Explain areas and bars above the plot."""
+    areas = {
+        "forward pass": FORWARD_TINT,
+        "backward pass": BACKWARD_TINT,
+        "exposed communication": EXPOSED_TINT,
+    }
+    handles = [Patch(color=tint, label=label) for label, tint in areas.items()]
+    handles += [Patch(label=label, **style) for label, (_, _, style) in PHASES.items()]
+    figure.legend(handles=handles, loc="outside upper center", ncols=4, frameon=False, fontsize=9)

@@ -1,0 +1,5 @@
+"""Horovod's timeline: reads the file, and finds where the time of each training step went.
+
+All times are milliseconds since Horovod started. See
+https://horovod.readthedocs.io/en/stable/timeline_include.html
+"""

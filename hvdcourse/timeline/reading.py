@@ -1,0 +1,193 @@
+"""Reads a timeline: one row for each gradient of each step, and one for each step."""
+
+import json
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import nan, prod
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from hvdcourse.errors import BadInput
+from hvdcourse.timeline.events import (
+    BACKWARD,
+    FORWARD,
+    Span,
+    find_spans,
+    milliseconds,
+    read_events,
+    tensor_names,
+)
+
+NEGOTIATION, ALLREDUCE = "NEGOTIATE_ALLREDUCE", "ALLREDUCE"
+COPY_IN, COPY_OUT = "MEMCPY_IN_FUSION_BUFFER", "MEMCPY_OUT_FUSION_BUFFER"
+
+
+@dataclass(frozen=True)
+class Timeline:
+    """What a timeline tells. All times are in milliseconds since Horovod started.
+
+    ``gradients`` has one row for each gradient of each step, in the order in which they were
+    ready: ``step``, ``name``, ``bytes`` (NaN if unknown); ``ready_0``, ``ready_1``, …: when rank 0
+    learned that this rank was ready (absent where Horovod's cache of responses was on);
+    ``first_ready``, ``negotiated``; ``copying_in``, ``copied_in`` (NaN if it was not fused);
+    ``sending``, ``sent``; ``copying_out``, ``copied_out``; ``done``; and ``group``, the number of
+    the allreduce in which it travelled.
+
+    ``steps`` has one row for each step: ``forward``, ``backward``, ``computed``: when the passes
+    began and when the backward pass ended (NaN without marks, see ``add_passes``); ``end``;
+    ``gradients``, ``allreduces``, and ``fusion_ratio``, the first divided by the second;
+    ``negotiation_ms``, a mean over gradients; ``sending_ms``, the sum over allreduces;
+    ``exposed_ms``, from the end of the backward pass to the end of the last allreduce;
+    ``straggler``, the rank that was ready last, and ``delay_ms``, how much later it was than the
+    first rank, as a mean over gradients (-1 and NaN where it is unknown).
+
+    ``cycles`` are the moments at which Horovod's background thread looked for work, if marked.
+    """
+
+    gradients: pd.DataFrame
+    steps: pd.DataFrame
+    cycles: tuple[float, ...]
+
+
+def read_timeline(file: str | Path) -> Timeline:
+    """Read a timeline that Horovod has written; it may break off where the job ended early.
+
+    A step ends where a gradient comes for the second time. Gradients whose sending overlaps
+    travelled in one fused allreduce: on CPUs Horovod does one allreduce after the other.
+
+    Raises:
+        BadInput: no such file, no timeline of Horovod's, or no allreduce in it.
+    """
+    events = read_events(file)
+    spans = find_spans(events)
+    gradients = read_gradients(spans, read_ready_marks(events))
+    if not gradients:
+        raise BadInput(
+            f"{file} has no allreduce from beginning to end: did the job end before its first step?"
+        )
+    table = pd.DataFrame(gradients).sort_values(["step", "first_ready", "done"])
+    steps = [
+        measure_step(int(number), rows, spans) for number, rows in table.groupby("step", sort=True)
+    ]
+    cycles = tuple(milliseconds(event) for event in events if event.get("name") == "CYCLE_START")
+    return Timeline(table.reset_index(drop=True), pd.DataFrame(steps), cycles)
+
+
+def read_ready_marks(events: Sequence[dict[str, Any]]) -> dict[str, list[tuple[int, float]]]:
+    """Return for each tensor which rank reported when that it was ready."""
+    names, marks = tensor_names(events), defaultdict(list)
+    for event in events:
+        if event.get("ph") == "X" and str(event.get("name")).isdigit():
+            marks[names.get(event["pid"], "")].append((int(event["name"]), milliseconds(event)))
+    return marks
+
+
+def read_gradients(
+    spans: Sequence[Span], marks: dict[str, list[tuple[int, float]]]
+) -> list[dict[str, Any]]:
+    """Return one record for each allreduce of a tensor, with its step and its group."""
+    # Since a tensor's last allreduce: its negotiation and what was done within the allreduce.
+    before: dict[str, dict[str, Span]] = defaultdict(dict)
+    gradients: list[dict[str, Any]] = []
+    for span in spans:
+        known = before[span.tensor]
+        if span.depth or span.name == NEGOTIATION:
+            kind = "send" if span.name.endswith("_ALLREDUCE") and span.depth else span.name
+            known[kind] = span
+        elif span.name == ALLREDUCE:
+            if {NEGOTIATION, "send"} <= known.keys():
+                gradients.append(describe(span, known, marks[span.tensor]))
+            del before[span.tensor]
+    gradients.sort(key=lambda gradient: gradient["sending"])
+    step, group, latest, seen = 1, 0, -np.inf, set[str]()
+    for gradient in gradients:
+        if gradient["name"] in seen:
+            step, seen = step + 1, set()
+        seen.add(gradient["name"])
+        group += gradient["sending"] >= latest
+        latest = max(latest, gradient["sent"])
+        gradient.update(step=step, group=group)
+    return gradients
+
+
+def describe(whole: Span, parts: dict[str, Span], marks: list[tuple[int, float]]) -> dict[str, Any]:
+    """Return the record of one gradient's allreduce."""
+    negotiation, send = parts[NEGOTIATION], parts["send"]
+    copies = {}
+    for name, (begin, end) in {
+        COPY_IN: ("copying_in", "copied_in"),
+        COPY_OUT: ("copying_out", "copied_out"),
+    }.items():
+        copies[begin], copies[end] = (
+            (parts[name].start, parts[name].end) if name in parts else (nan, nan)
+        )
+    return {
+        "step": 0,
+        "name": whole.tensor,
+        "bytes": count_bytes(whole.arguments),
+        "first_ready": negotiation.start,
+        **{
+            f"ready_{rank}": moment
+            for rank, moment in sorted(marks)
+            if negotiation.start <= moment <= negotiation.end
+        },
+        "negotiated": negotiation.end,
+        "sending": send.start,
+        "sent": send.end,
+        **copies,
+        "done": whole.end,
+        "group": 0,
+    }
+
+
+def count_bytes(arguments: dict[str, Any]) -> float:
+    """Return how large a tensor is, or NaN if the timeline does not say it."""
+    try:
+        # numpy has no bfloat16; it is as long as float16.
+        kind = np.dtype(arguments["dtype"].replace("bfloat16", "float16"))
+        return prod(json.loads(arguments["shape"])) * kind.itemsize
+    except (KeyError, TypeError, ValueError):
+        return nan
+
+
+def measure_step(number: int, rows: pd.DataFrame, spans: Sequence[Span]) -> dict[str, Any]:
+    """Return the record of one step."""
+    passes = {FORWARD: (nan, nan), BACKWARD: (nan, nan)}
+    for span in spans:
+        # The passes of this step are the last that began before its first allreduce.
+        if span.name in passes and span.start < rows["sending"].min():
+            passes[span.name] = (span.start, span.end)
+    delays = find_delays(rows)
+    known = delays.notna().any()
+    computed = passes[BACKWARD][1]
+    # Without marks: when rank 0 had its last gradient.
+    own = rows.get("ready_0", rows["first_ready"]).max()
+    end = rows["done"].max()
+    groups = rows["group"].nunique()
+    return {
+        "step": number,
+        "forward": passes[FORWARD][0],
+        "backward": passes[BACKWARD][0],
+        "computed": computed,
+        "end": end,
+        "gradients": len(rows),
+        "allreduces": groups,
+        "fusion_ratio": len(rows) / groups,
+        "negotiation_ms": (rows["negotiated"] - rows["first_ready"]).mean(),
+        "sending_ms": rows.groupby("group").agg({"sending": "min", "sent": "max"})
+        .diff(axis=1)["sent"].sum(),
+        "exposed_ms": max(0.0, end - (own if np.isnan(computed) else computed)),
+        "straggler": int(delays.idxmax()) if known else -1,
+        "delay_ms": delays.max() if known else nan,
+    }  # fmt: skip
+
+
+def find_delays(rows: pd.DataFrame) -> pd.Series:
+    """Return by rank how much later it was ready than the first rank, as a mean over gradients."""
+    columns = [name for name in rows if str(name).startswith("ready_")]
+    delays = rows[columns].sub(rows["first_ready"], axis=0).mean()
+    return delays.set_axis([int(name.removeprefix("ready_")) for name in columns]).sort_index()
