@@ -17,6 +17,8 @@ from hvdcourse.launch.display import RunDisplay
 from hvdcourse.launch.job import Caller, Event, Job, RunEnd
 from hvdcourse.launch.process import can_fork, start_process
 from hvdcourse.launch.result import RunFailed, RunResult, collect_result
+from hvdcourse.machine.cores import pick_cores
+from hvdcourse.machine.gpus import visible_gpus
 from hvdcourse.machine.processes import end_all, processes_of_session
 from hvdcourse.rank.run_folder import RunFolder
 
@@ -55,6 +57,20 @@ def checked_np(np: Any) -> int:
     return number
 
 
+def checked_cores(cores: int | None) -> list[int]:
+    """Return ``cores`` of this machine's cores; none, which stands for all, if there are GPUs.
+
+    Raises:
+        BadInput: not a whole number, below 1, or more than this process may use.
+    """
+    if cores is None:
+        return []
+    allowed = len(os.sched_getaffinity(0))
+    if not isinstance(cores, int) or not 1 <= cores <= allowed:
+        raise BadInput(f"cores must be a number from 1 to {allowed}, as many as here; got {cores!r}")
+    return [] if visible_gpus() else pick_cores(cores)
+
+
 def find_script(script: str | Path, folder: str | Path | None = None) -> Path:
     """Return the absolute path of a script, after a look at whether it is valid Python.
 
@@ -84,6 +100,7 @@ def run(
     np: int = 2,
     *,
     backend: str = "gloo",
+    cores: int | None = None,
     timeout: float = 600,
     standstill: float = STANDSTILL_SECONDS,
     folder: str | Path | None = None,
@@ -102,6 +119,8 @@ def run(
         script: the script's path, or its name in ``source_code/``.
         np: how many ranks to start; more than there are cores is allowed.
         backend: ``"gloo"`` or ``"mpi"``, what Horovod communicates through.
+        cores: how many processor cores all ranks together get; without it, every one. On a machine
+            with NVIDIA GPUs, where a device is a GPU and not a core, they get every one anyway.
         timeout: seconds after which the whole run is ended.
         standstill: seconds without any computing or printing after which it is ended; four times
             as many while no core of the machine is free, and as long, up to 65 seconds, as the
@@ -130,7 +149,8 @@ def run(
         environment=environment,
         **options,
     )
-    command = local_command(job.np, job.backend, job.script, job.arguments)
+    kept_to = checked_cores(cores)
+    command = local_command(job.np, job.backend, job.script, job.arguments, kept_to)
     return run_job(replace(job, command=command), quiet, must_succeed)
 
 

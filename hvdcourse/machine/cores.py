@@ -1,6 +1,7 @@
 """Which of the machine's processor cores are a process's own."""
 
 import os
+from pathlib import Path
 
 from hvdcourse.machine.container import cores_allowed
 from hvdcourse.machine.gpus import visible_gpus
@@ -16,6 +17,19 @@ def share_of_cores(cores: list[int], local_rank: int, local_size: int) -> list[i
     start = local_rank * len(cores) // local_size
     end = (local_rank + 1) * len(cores) // local_size
     return cores[start:end]
+
+
+def pick_cores(count: int) -> list[int]:
+    """Return ``count`` of the cores that this process may use, no two of one core where possible.
+
+    Linux counts the hardware threads of a core as cores; two of them share what computes.
+    """
+    picked, seconds = [], []
+    for core in sorted(os.sched_getaffinity(0)):
+        siblings = Path(f"/sys/devices/system/cpu/cpu{core}/topology/thread_siblings_list")
+        of_core = siblings.read_text() if siblings.exists() else str(core)
+        (seconds if of_core in (known for _, known in picked) else picked).append((core, of_core))
+    return sorted(core for core, _ in (picked + seconds)[:count])
 
 
 def usable_cores() -> int:
