@@ -67,7 +67,9 @@ def checked_cores(cores: int | None) -> list[int]:
         return []
     allowed = len(os.sched_getaffinity(0))
     if not isinstance(cores, int) or not 1 <= cores <= allowed:
-        raise BadInput(f"cores must be a number from 1 to {allowed}, as many as here; got {cores!r}")
+        raise BadInput(
+            f"cores must be a number from 1 to {allowed}, as many as here; got {cores!r}"
+        )
     return [] if visible_gpus() else pick_cores(cores)
 
 
