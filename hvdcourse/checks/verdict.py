@@ -26,11 +26,11 @@ def by_saying(lines: list[str]) -> list[str]:
         ranks.setdefault(of_rank[2], []).append(of_rank[1])
     told = []
     for line in lines:
-        of_rank = _OF_RANK.fullmatch(line)
-        if of_rank is None:
+        match = _OF_RANK.fullmatch(line)
+        if match is None:
             told.append(line)
-        elif who := ranks.pop(of_rank[2], []):
-            told.append(f"rank{'s' * (len(who) > 1)} {' and '.join(who)}: {of_rank[2]}")
+        elif who := ranks.pop(match[2], []):
+            told.append(f"rank{'s' * (len(who) > 1)} {' and '.join(who)}: {match[2]}")
     return told
 
 

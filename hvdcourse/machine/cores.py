@@ -24,7 +24,7 @@ def pick_cores(count: int) -> list[int]:
 
     Linux counts the hardware threads of a core as cores; two of them share what computes.
     """
-    picked, seconds = [], []
+    picked, seconds = list[tuple[int, str]](), list[tuple[int, str]]()
     for core in sorted(os.sched_getaffinity(0)):
         siblings = Path(f"/sys/devices/system/cpu/cpu{core}/topology/thread_siblings_list")
         of_core = siblings.read_text() if siblings.exists() else str(core)

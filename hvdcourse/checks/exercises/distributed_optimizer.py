@@ -272,5 +272,4 @@ EXERCISE = Exercise(
     observe="mpi4py",
     trials=lambda _: [Trial(hosts=hosts, arguments=arguments()) for hosts in ((RANKS,), ALONE)],
     steps=STEPS,
-    timeout=20,
 )
