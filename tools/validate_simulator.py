@@ -13,6 +13,7 @@ import os
 import platform
 import statistics
 import sys
+from datetime import date
 from importlib.metadata import version
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -95,11 +96,12 @@ def measured(row):
     return {**row, **spread, "repeats": len(seconds)}
 
 
-def head(fit):
+def head(fit, raw):
     """Return the first line of the record: what was measured, where and with which command."""
     return {
         "format": "hvdcourse simulator validation 1",
         "command": "tools/validate_simulator.py measure HOSTS RATE raw.jsonl",
+        "date": date.fromtimestamp(raw.stat().st_mtime).isoformat(),
         "machine": f"{os.cpu_count()} cores for all hosts together, {platform.machine()}",
         "versions": {name: version(name) for name in ("horovod", "tensorflow-cpu")},
         "fitted": {"rate": FITTED_RATE, "ranks": FITTED_RANKS, "bytes": FITTED_SIZES},
@@ -114,7 +116,7 @@ def write_record(raw, record):
     rows = [measured(row) for row in read_rows(raw)]
     fit = fit_rows(rows)
     rows = [{**row, "fitted": is_fitted(row), "predicted": predict(row, fit)} for row in rows]
-    lines = [json.dumps(line) for line in (head(fit), *rows)]
+    lines = [json.dumps(line) for line in (head(fit, raw), *rows)]
     record.write_text("".join(line + "\n" for line in lines))
     columns = ("rate", "hosts", "what", "measured, ms", "min to max", "predicted", "error")
     table = Table(*columns, title=str(fit))

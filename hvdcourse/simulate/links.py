@@ -63,7 +63,7 @@ def flat(ranks: int, link: Link) -> Cluster:
     return Cluster(ranks, 1, link, link)
 
 
-# What a hop of a ring takes in NCCL's own cost model (src/graph/tuning.cc of NCCL 2.18): `hwLat`,
+# What a hop of a ring takes in NCCL's own cost model (src/graph/tuning.cc of NCCL 2.20): `hwLat`,
 # protocol Simple, times the "plateau effect" that it counts for large tensors on several hosts.
 PLATEAU = 1.9
 NVLINK_LATENCY, PCIE_LATENCY, NETWORK_LATENCY = PLATEAU * 3.4e-6, PLATEAU * 5.7e-6, PLATEAU * 14e-6
