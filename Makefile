@@ -19,7 +19,7 @@ help:
 	@echo "make test-pythons  test on Python 3.10 and 3.13, which must be installed"
 	@echo "make course        run every notebook, solved; results in build/course/"
 	@echo "make setup         set everything up: .venv with the locked packages"
-	@echo "make gpu           set everything up anew, for GPUs; needs the CUDA toolkit 12"
+	@echo "make gpu           set everything up anew, for GPUs; needs the CUDA toolkit"
 	@echo "make clean         remove .venv, .uv and build; your work and progress stay"
 	@echo "make lint          check the format of code and notebooks"
 	@echo "make format        put code and notebooks into that format"
