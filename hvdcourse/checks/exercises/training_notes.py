@@ -35,7 +35,8 @@ def notes(rank: ObservedRank, name: str) -> list[Any]:
 
     What a model is called with before the first update is no evaluation: it may only build it.
     """
-    if not (rank.notes("update") or rank.notes("step")):
+    values = rank.notes(name, since="update" if name == "evaluated" else None)
+    if not (values or rank.notes("update") or rank.notes("step")):
         raise NotJudged(
             "every rank trains a model",
             [
@@ -43,7 +44,6 @@ def notes(rank: ObservedRank, name: str) -> list[Any]:
                 "script hides the error that ended it"
             ],
         )
-    values = rank.notes(name, since="update" if name == "evaluated" else None)
     if not values:
         expected = "every rank trains, evaluates and ends with a model"
         raise Unmet(expected, [f"rank {rank.rank}: nothing was seen of what it {NOTED[name]}"])
