@@ -19,7 +19,7 @@ help:
 	@echo "make test-pythons  test on Python 3.10 and 3.13, which must be installed"
 	@echo "make course        run every notebook, solved; results in build/course/"
 	@echo "make setup         set everything up: .venv with the locked packages"
-	@echo "make gpu           set everything up anew, for GPUs; needs the CUDA toolkit 12"
+	@echo "make gpu           set everything up anew, for GPUs; needs the CUDA toolkit"
 	@echo "make clean         remove .venv, .uv and build; your work and progress stay"
 	@echo "make lint          check the format of code and notebooks"
 	@echo "make format        put code and notebooks into that format"
@@ -33,6 +33,7 @@ help:
 	@echo "make bench-startup measure what starting two ranks costs, in several ways"
 
 lab: setup
+	@$(if $(AS_ROOT),echo "JupyterLab runs as root: so does all that a notebook starts.")
 	jupyter lab --notebook-dir=. --LabApp.default_url=/lab/tree/notebooks/00_start_here.ipynb \
 		--LabApp.app_settings_dir=tools/jupyterlab $(AS_ROOT) $(LAB_ARGUMENTS)
 

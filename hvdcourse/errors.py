@@ -1,6 +1,10 @@
 """What was asked for and cannot be done, and the numbers that every room checks alike."""
 
+import re
 from typing import Any
+
+_RATE = re.compile(r"(\d{1,4})([kmg])bit")
+_BITS = {"k": 10**3, "m": 10**6, "g": 10**9}
 
 
 class BadInput(ValueError):
@@ -19,4 +23,30 @@ def checked_limit(seconds: Any, name: str) -> float:
         number = 0.0
     if not 0 < number < float("inf"):
         raise BadInput(f"{name} must be a number of seconds above 0; got {seconds!r}")
+    return number
+
+
+def bits_per_second(bandwidth: str) -> int:
+    """Return the bits per second of a rate as ``tc`` reads it, such as 100mbit.
+
+    Raises:
+        BadInput: it is no such rate, or below 1mbit.
+    """
+    match = _RATE.fullmatch(bandwidth)
+    bits = int(match[1]) * _BITS[match[2]] if match else 0
+    if bits < _BITS["m"]:
+        raise BadInput(
+            f"bandwidth must be a rate from 1mbit up, such as 100mbit or 1gbit; got {bandwidth!r}"
+        )
+    return bits
+
+
+def whole_number(value: Any, name: str, most: int) -> int:
+    """Return a whole number from 1 to ``most``. Raises BadInput where it is none."""
+    try:
+        number = int(str(value))
+    except ValueError:
+        number = 0
+    if not 1 <= number <= most:
+        raise BadInput(f"{name} must be a whole number from 1 to {most}; got {value!r}")
     return number

@@ -1,12 +1,13 @@
-"""Average one vector over all ranks in two ways, and count the bytes that each rank moves.
+"""Average one vector over all ranks in two ways; count the bytes that each rank moves, and time it.
 
 Run it:  horovodrun -np 4 --mpi python messages.py
 
 Both ways use nothing but messages from one rank to another. This script is complete: it is an
-experiment of lesson 1, not an exercise.
+experiment of lessons 1 and 5, not an exercise.
 """
 
 import argparse
+import time
 
 import numpy as np
 from mpi4py import MPI
@@ -76,7 +77,7 @@ METHODS = {"parameter_server": average_with_parameter_server, "ring": average_wi
 
 
 def main():
-    """Average with both methods, compare with the known mean, and report the bytes."""
+    """Average with both methods, compare with the known mean, and report bytes and seconds."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--length", type=int, default=840_000, help="float32 numbers to average")
     length = parser.parse_args().length
@@ -88,10 +89,14 @@ def main():
     expected = (places + (size - 1) / 2).astype(np.float32)
     for name, average in METHODS.items():
         messenger = Messenger(communicator)
+        communicator.Barrier()
+        began = time.perf_counter()
         mean = average(vector, messenger)
+        communicator.Barrier()
+        seconds = time.perf_counter() - began
         counts = {"out": messenger.bytes_out, "in": messenger.bytes_in}
         is_right = bool(np.allclose(mean, expected, rtol=1e-6))
-        report(name, {**counts, "vector": vector.nbytes, "right": is_right})
+        report(name, {**counts, "vector": vector.nbytes, "right": is_right, "seconds": seconds})
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""A first training run: a small network learns to tell images apart, on any number of ranks.
+"""A first training run: a network learns to tell images apart, on any number of ranks.
 
 Run it:  horovodrun -np 2 python start_here.py
 
@@ -13,16 +13,24 @@ from horovod.tensorflow import broadcast_variables
 
 from hvdcourse.training.callbacks import ReportMetrics
 from hvdcourse import load
-from hvdcourse.training.models import small_convnet
+from hvdcourse.training.models import wide_resnet
 
 
 def read_arguments():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--data", default="digits", help="a data set, or a folder of images")
-    parser.add_argument("--epochs", type=int, default=4, help="times to go through the images")
-    parser.add_argument("--batch-size", type=int, default=32, help="images a step, on all ranks")
+    parser.add_argument("--pixels", type=int, default=32, help="bring images to this size")
+    parser.add_argument("--epochs", type=int, default=6, help="times to go through the images")
+    parser.add_argument("--batch-size", type=int, default=256, help="images a step, on all ranks")
     parser.add_argument("--seed", type=int, default=0, help="for the weights and the shuffling")
     return parser.parse_args()
+
+
+def resized(images, pixels):
+    """Return images of shape (count, height, width, channels) with this height and width."""
+    if images.shape[1:3] == (pixels, pixels):
+        return images
+    return tf.image.resize(images, (pixels, pixels)).numpy()
 
 
 def main():
@@ -37,13 +45,16 @@ def main():
     # every rank the same number of steps: at most size - 1 images are left out.
     share = len(data.train_images) // hvd.size()
     mine = slice(hvd.rank() * share, (hvd.rank() + 1) * share)
-    dataset = tf.data.Dataset.from_tensor_slices((data.train_images[mine], data.train_labels[mine]))
+    images = resized(data.train_images[mine], arguments.pixels)
+    test_images = resized(data.test_images, arguments.pixels)
+    dataset = tf.data.Dataset.from_tensor_slices((images, data.train_labels[mine]))
     dataset = dataset.shuffle(share, seed=arguments.seed)
     dataset = dataset.batch(arguments.batch_size // hvd.size(), drop_remainder=True).prefetch(2)
 
-    model = small_convnet(data.train_images.shape[1:], len(data.classes), arguments.seed)
+    tf.keras.utils.set_random_seed(arguments.seed)
+    model = wide_resnet(images.shape[1:], len(data.classes))
     # In every step the ranks average their gradients before anyone changes a weight.
-    optimizer = hvd.DistributedOptimizer(tf.keras.optimizers.SGD(0.05, momentum=0.9))
+    optimizer = hvd.DistributedOptimizer(tf.keras.optimizers.Adam(0.004))
     loss = tf.keras.losses.SparseCategoricalCrossentropy(from_logits=True)
     model.compile(optimizer, loss, metrics=["accuracy"])
     # All ranks start from the weights that rank 0 has drawn.
@@ -52,8 +63,8 @@ def main():
     history = model.fit(
         dataset,
         epochs=arguments.epochs,
-        validation_data=(data.test_images, data.test_labels),
-        validation_batch_size=len(data.test_images),
+        validation_data=(test_images, data.test_labels),
+        validation_batch_size=360,
         callbacks=[
             hvd.callbacks.MetricAverageCallback(),
             ReportMetrics(images_per_epoch=share * hvd.size()),

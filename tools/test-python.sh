@@ -3,6 +3,10 @@
 # own below build/, the fast tests, the self-test of the machine and each solution's check.
 set -eu
 cd "$(dirname "$0")/.."
+# pyenv's commands answer for a chosen version only.
+if command -v pyenv >/dev/null && version=$(pyenv latest "$1" 2>/dev/null); then
+    export PYENV_VERSION="$version"
+fi
 export UV_PYTHON="$1" UV_PYTHON_DOWNLOADS=never UV_PROJECT_ENVIRONMENT="$PWD/build/python-$1"
 tools/setup.sh --group oracle
 export PATH="$UV_PROJECT_ENVIRONMENT/bin:$PATH" OPAL_PREFIX="$UV_PROJECT_ENVIRONMENT"

@@ -33,15 +33,6 @@ def checked_name(name: str) -> str:
     return shown
 
 
-def check_writable(file: Path) -> None:
-    """Raise OSError now, and not after the judgement, where a score could not be written."""
-    try:
-        for path in (file, file.with_name(f".{file.name}.lock")):
-            path.open("ab").close()
-    except OSError as error:
-        raise OSError(f"{file} cannot be written to ({error}); choose another file") from None
-
-
 def add(score: Score, name: str, file: Path) -> None:
     """Append a score; others may append at the same time.
 

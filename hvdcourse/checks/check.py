@@ -8,12 +8,12 @@ from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
-from hvdcourse.checks.evidence import ObservedRun, Unmet
+from hvdcourse.checks.evidence import NotJudged, ObservedRun, Unmet
 from hvdcourse.checks.exercise import Exercise, Step, Trial
 from hvdcourse.checks.manifest import find_exercise
 from hvdcourse.checks.progress import remember
 from hvdcourse.checks.verdict import ExerciseVerdict, StepVerdict
-from hvdcourse.errors import BadInput
+from hvdcourse.errors import BadInput, checked_limit
 from hvdcourse.launch.command_line import arguments_from
 from hvdcourse.launch.elastic import run_elastic
 from hvdcourse.launch.result import RunResult
@@ -25,6 +25,8 @@ from hvdcourse.rank.variables import OBSERVE_VARIABLE
 # Milliseconds between two looks of Horovod's thread for work. A check's runs are short, most of
 # their time goes into building graphs, and with Horovod's own 1 ms they took a tenth longer.
 CYCLE_TIME = os.environ.get("HOROVOD_CYCLE_TIME", "3")
+# Whatever a script does, its verdict is there within a minute.
+SECONDS = 55.0
 
 
 def check(
@@ -33,6 +35,7 @@ def check(
     *,
     folder: str | Path | None = None,
     hint: bool = False,
+    timeout: float = SECONDS,
 ) -> ExerciseVerdict:
     """Run an exercise's script and return a verdict on one step, on several, or on all.
 
@@ -41,9 +44,11 @@ def check(
         step: the step to judge, or several, such as ``range(1, 8)``; all of them without it.
         folder: where the script is; ``source_code/`` of the project without it.
         hint: show the hint beside a step that is not met yet.
+        timeout: seconds for all of its runs together; then the verdict says where the ranks were.
 
     Raises:
-        BadInput: no such exercise, step or script, no step at all, or a syntax error in the script.
+        BadInput: no such exercise, step or script, no step at all, a timeout that is no number
+            above 0, or a syntax error in the script.
     """
     exercise = find_exercise(name)
     numbers = [step] if isinstance(step, int | str) else step
@@ -54,9 +59,10 @@ def check(
             "without a step all of them are checked"
         )
     folder = Path(folder) if folder is not None else SOURCE_CODE
+    timeout = checked_limit(timeout, "timeout")
     started = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="hvdcourse-check-") as scratch:
-        runs, failures = observe_runs(exercise, steps_to_judge, folder, Path(scratch))
+        runs, failures = observe_runs(exercise, steps_to_judge, folder, Path(scratch), timeout)
         verdicts = [judge_step(step, runs, failures.get(step.number)) for step in steps_to_judge]
     verdict = ExerciseVerdict(
         exercise=exercise.name,
@@ -76,20 +82,23 @@ def check(
 
 
 def observe_runs(
-    exercise: Exercise, steps: list[Step], folder: Path, scratch: Path
+    exercise: Exercise, steps: list[Step], folder: Path, scratch: Path, timeout: float
 ) -> tuple[list[tuple[Trial, ObservedRun]], dict[int, str]]:
     """Run every trial that these steps need, less those whose steps have all failed before.
 
     Returns the trials that ended well with their observed runs, and by number of the step in words
     what went wrong in a run that it needs.
     """
+    deadline = time.monotonic() + timeout
     done: list[tuple[Trial, ObservedRun]] = []
     failures: dict[int, str] = {}
     for trial in exercise.trials(scratch):
         needing = [step.number for step in steps if trial.judges(step.number)]
         if not set(needing) - set(failures):
             continue
-        result = start(exercise, trial, folder)
+        # A run that is left no time at all is started, and ended, like any other.
+        left = max(1.0, deadline - time.monotonic())
+        result = start(exercise, trial, folder, min(left, exercise.longest_run * timeout))
         if result.ok or trial.disturbed:
             observed = ObservedRun(
                 result,
@@ -106,8 +115,8 @@ def observe_runs(
     return done, failures
 
 
-def start(exercise: Exercise, trial: Trial, folder: Path) -> RunResult:
-    """Run the exercise's script as the trial wants it."""
+def start(exercise: Exercise, trial: Trial, folder: Path, timeout: float) -> RunResult:
+    """Run the exercise's script as the trial wants it, for so many seconds at most."""
     script, arguments = f"{exercise.name}.py", arguments_from(trial.arguments)
     if trial.plan:
         return run_elastic(
@@ -116,7 +125,7 @@ def start(exercise: Exercise, trial: Trial, folder: Path) -> RunResult:
             plan=trial.plan,
             arguments=arguments,
             folder=folder,
-            timeout=exercise.timeout,
+            timeout=timeout,
             standstill=exercise.standstill,
             quiet=True,
             must_succeed=False,
@@ -135,7 +144,7 @@ def start(exercise: Exercise, trial: Trial, folder: Path) -> RunResult:
         },
         arguments=arguments,
         folder=folder,
-        timeout=exercise.timeout,
+        timeout=timeout,
         standstill=exercise.standstill,
         quiet=True,
         must_succeed=False,
@@ -158,11 +167,13 @@ def judge_step(
             lines = unmet.seen
             if len(concerned) > 1 or len(trial.hosts) > 1:
                 lines = [f"on {trial.ranks_in_words}{trial.about.removesuffix(',')}:", *lines]
-            return verdict(passed=False, expected=unmet.expected, seen=lines)
-        except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+            unjudged = isinstance(unmet, NotJudged)
+            return verdict(passed=False, expected=unmet.expected, seen=lines, run_failed=unjudged)
+        except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError):
             expected = "every rank reports values of the kind that the script's comments describe"
-            lines = [f"the check could not read what was reported: {type(error).__name__}: {error}"]
-            return verdict(passed=False, expected=expected, seen=lines)
+            told = ((rank.rank, rank.report_in_words()) for rank in observed.ranks)
+            lines = [f"rank {rank}: reported {what or 'nothing'}" for rank, what in told]
+            return verdict(passed=False, expected=expected, seen=lines, run_failed=True)
     if failure is not None:
         expected = "the script runs to its end on every rank"
         return verdict(passed=False, expected=expected, seen=failure.splitlines(), run_failed=True)

@@ -23,6 +23,10 @@ class Unmet(Exception):
         self.expected, self.seen = expected, seen
 
 
+class NotJudged(Unmet):
+    """A step cannot be judged, since something that it builds on is wrong; told of once."""
+
+
 # By number of dimensions.
 _KINDS = ("a number", "a list of numbers", "a table of numbers")
 
@@ -69,6 +73,11 @@ class ObservedRank:
                 )
             arrays.append(array)
         return arrays
+
+    def report_in_words(self) -> str:
+        """Return what the rank reported last under each name, in short."""
+        last = {entry["report"]: entry["value"] for entry in self.entries if "report" in entry}
+        return ", ".join(f"{name} = {reprlib.repr(value)[:60]}" for name, value in last.items())
 
     def notes(self, name: str, since: str | None = None) -> list[Any]:
         """Return the values of all notes that were taken of the rank under this name.
@@ -153,6 +162,11 @@ class ObservedRun:
         Raises Unmet where a rank reported none, or something else than numbers.
         """
         return [rank.all_numbers(name, dimensions)[-1] for rank in self.ranks]
+
+
+def counted(count: int, noun: str) -> str:
+    """Return a number of things: "1 line", "2 lines"."""
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
 def percent(share: float) -> str:

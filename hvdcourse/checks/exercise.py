@@ -83,8 +83,9 @@ class Trial:
 
 @dataclass(frozen=True, kw_only=True)
 class Exercise:
-    """A script with steps. ``timeout`` and ``standstill`` are seconds for each run of a check.
+    """A script with steps. ``longest_run`` is the part of a check's time that one run may take.
 
+    ``standstill`` is how many seconds a run may stand still.
     ``observe`` names what to record of the ranks' communication; empty for nothing.
     ``trials`` gets a folder for the files that the runs of one check write. ``ends_untouched`` is
     False for a script that stands still on purpose until it is repaired.
@@ -96,7 +97,7 @@ class Exercise:
     observe: str
     trials: Callable[[Path], Iterable[Trial]]
     steps: tuple[Step, ...]
-    timeout: float = 60
+    longest_run: float = 1.0
     standstill: float = 8
     environment: dict[str, str] = field(default_factory=dict)
     ends_untouched: bool = True

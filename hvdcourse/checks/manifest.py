@@ -4,6 +4,7 @@ from hvdcourse.checks.exercise import Exercise
 from hvdcourse.checks.exercises import (
     cifar,
     custom_loop,
+    distributed_optimizer,
     elastic,
     fashion_mnist,
     input_pipeline,
@@ -29,6 +30,7 @@ EXERCISES: tuple[Exercise, ...] = (
     *labs.EXERCISES,
     lamb.EXERCISE,
     cifar.EXERCISE,
+    distributed_optimizer.EXERCISE,
     timeline.EXERCISE,
     elastic.EXERCISE,
 )

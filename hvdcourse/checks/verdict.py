@@ -16,6 +16,24 @@ from hvdcourse.checks.display import MET, UNMET, Displayed
 _NOT_IN_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
+_OF_RANK = re.compile("rank ([0-9]+): (.*)", re.DOTALL)
+
+
+def by_saying(lines: list[str]) -> list[str]:
+    """Return lines with one for all the ranks of which the same is said."""
+    ranks: dict[str, list[str]] = {}
+    for of_rank in filter(None, map(_OF_RANK.fullmatch, lines)):
+        ranks.setdefault(of_rank[2], []).append(of_rank[1])
+    told = []
+    for line in lines:
+        match = _OF_RANK.fullmatch(line)
+        if match is None:
+            told.append(line)
+        elif who := ranks.pop(match[2], []):
+            told.append(f"rank{'s' * (len(who) > 1)} {' and '.join(who)}: {match[2]}")
+    return told
+
+
 class NotRemembered(RuntimeError):
     """The verdict stands, but could not be written to the learner's progress."""
 
@@ -24,7 +42,8 @@ class NotRemembered(RuntimeError):
 class StepVerdict:
     """The verdict on one step: ``expected`` and ``seen`` are empty where it passed.
 
-    With ``run_failed``, a run that the step needs failed, so that the step itself was not judged.
+    With ``run_failed``, a run that the step needs failed, or computed no numbers, so that the step
+    itself was not judged.
     """
 
     number: int
@@ -92,7 +111,7 @@ class ExerciseVerdict(Displayed):
                 text = "not judged: see above"
             else:
                 failures.append(step.seen)
-                text = "\n".join([f"expected: {step.expected}", "seen:", *step.seen])
+                text = "\n".join([*by_saying(step.seen), f"expected: {step.expected}"])
                 text += f"\nhint: {step.hint}" if self.show_hints and not step.run_failed else ""
             rows.append((step, text))
         return rows

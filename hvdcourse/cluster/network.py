@@ -16,8 +16,8 @@ from hvdcourse.cluster.plan import (
     SWITCH,
     ClusterError,
     Host,
-    bits_per_second,
 )
+from hvdcourse.errors import bits_per_second
 
 COMMAND_SECONDS = 20.0
 # A smaller bucket slows large messages down by a third.

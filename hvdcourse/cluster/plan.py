@@ -6,13 +6,12 @@ Every network namespace whose name starts with ``hvdcourse-`` belongs to the hos
 
 import json
 import os
-import re
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from hvdcourse.errors import BadInput
+from hvdcourse.errors import BadInput, bits_per_second, whole_number
 from hvdcourse.files import write_whole
 
 # On most systems /run is in memory: keys never reach a disk, and nothing outlives a reboot.
@@ -26,8 +25,6 @@ INTERFACE = "hvd0"
 SUBNET = "10.83.0"
 MOST_HOSTS = 16
 MOST_SLOTS = 64
-_BANDWIDTH = re.compile(r"(\d{1,4})([kmg])bit")
-_BITS = {"k": 10**3, "m": 10**6, "g": 10**9}
 
 
 class ClusterError(RuntimeError):
@@ -88,32 +85,6 @@ def read_plan() -> Plan | None:
         return Plan(**json.loads((FOLDER / "plan.json").read_text()))
     except FileNotFoundError:
         return None
-
-
-def bits_per_second(bandwidth: str) -> int:
-    """Return the bits per second of a rate as ``tc`` reads it, such as 100mbit.
-
-    Raises:
-        BadInput: it is no such rate, or below 1mbit.
-    """
-    match = _BANDWIDTH.fullmatch(bandwidth)
-    bits = int(match[1]) * _BITS[match[2]] if match else 0
-    if bits < _BITS["m"]:
-        raise BadInput(
-            f"bandwidth must be a rate from 1mbit up, such as 100mbit or 1gbit; got {bandwidth!r}"
-        )
-    return bits
-
-
-def whole_number(value: Any, name: str, most: int) -> int:
-    """Return a whole number from 1 to ``most``. Raises BadInput where it is none."""
-    try:
-        number = int(str(value))
-    except ValueError:
-        number = 0
-    if not 1 <= number <= most:
-        raise BadInput(f"{name} must be a whole number from 1 to {most}; got {value!r}")
-    return number
 
 
 def checked_slots(count: Any, slots: Any) -> list[int]:

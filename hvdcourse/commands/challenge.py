@@ -9,6 +9,7 @@ from rich.console import Console
 from hvdcourse.challenge import leaderboard
 from hvdcourse.challenge.judge import challenge
 from hvdcourse.challenge.score import Score
+from hvdcourse.checks.verdict import NotRemembered
 
 
 def judge_and_show(
@@ -25,22 +26,23 @@ def judge_and_show(
 
     Raises:
         BadInput: a wrong name, or no program or images that can be judged.
-        OSError: the leaderboard cannot be written. That is known before anything is run.
+        NotRemembered: the score was printed, but cannot be added to the leaderboard.
     """
-    board = file
     if name is not None:
-        board = leaderboard.default_file() if file is None else file
         leaderboard.checked_name(name)
-        leaderboard.check_writable(board)
+        file = file or leaderboard.default_file()
     score = challenge(folder, data=data, say=lambda line: print(line, file=sys.stderr, flush=True))
-    if name is not None and board is not None:
-        leaderboard.add(score, name, board)
     if as_json:
         print(json.dumps(score.to_dict(), indent=2))
-        return score
-    console.print(score)
-    if board is not None:
-        console.print(leaderboard.table(leaderboard.read(board)))
+    else:
+        console.print(score)
+    if name is not None and file is not None:
+        try:
+            leaderboard.add(score, name, file)
+        except OSError as error:
+            raise NotRemembered(f"the score was not kept: {error}") from None
+    if file is not None and not as_json:
+        console.print(leaderboard.table(leaderboard.read(file)))
     return score
 
 

@@ -3,9 +3,11 @@
 import os
 import platform
 import shutil
+import sys
 import tempfile
 from dataclasses import asdict, dataclass
 from importlib import metadata
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -126,13 +128,23 @@ def package_findings() -> list[Finding]:
         except metadata.PackageNotFoundError:
             findings.append(Finding(package, "missing", False, "run `make setup`"))
     keras = next(finding.found for finding in findings if finding.name == "keras")
-    generation = Finding(
+    return [*findings, keras_finding(keras)]
+
+
+def keras_finding(version: str) -> Finding:
+    """Tell whether Horovod, which imports ``keras``, gets Keras 2 of this environment."""
+    spec = find_spec("keras")
+    place = Path(spec.origin if spec and spec.origin else sys.prefix)
+    ours = place.is_relative_to(sys.prefix)
+    fix = "run `make setup`, which puts it back in its place"
+    if not ours:
+        fix = f"{place} hides it: remove that, or take its folder off PYTHONPATH"
+    return Finding(
         "Keras generation",
-        f"Keras {keras.split('.')[0]}",
-        keras.startswith("2."),
-        "Horovod imports Keras 2 as `keras`; run `make setup`, which puts it back in its place",
+        f"Keras {version.split('.')[0]}" if ours else f"Keras of {place.parent}",
+        ours and version.startswith("2."),
+        f"Horovod imports Keras 2 as `keras`; {fix}",
     )
-    return [*findings, generation]
 
 
 def version_of(package: str) -> str:

@@ -12,6 +12,7 @@ from rich.console import Console
 from rich.syntax import Syntax
 from rich.table import Table
 
+from hvdcourse.checks.check import SECONDS
 from hvdcourse.checks.check import check as check_exercise
 from hvdcourse.checks.learner_files import reset as reset_script
 from hvdcourse.checks.learner_files import solution_of_step
@@ -36,6 +37,9 @@ app = typer.Typer(
 app.add_typer(cluster_app, name="cluster")
 
 Name = Annotated[str, typer.Argument(help="The exercise, such as mpi_concepts.")]
+# The exit status of typer for a command line that it cannot read.
+MISUSED = 2
+
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
 
 
@@ -106,17 +110,24 @@ def check(
     step: Annotated[str | None, typer.Argument(help="One step; without it, all.")] = None,
     folder: Annotated[Path | None, typer.Option(help="Where the script is.")] = None,
     hint: Annotated[bool, typer.Option("--hint", help="Show hints for what is not met.")] = False,
+    timeout: Annotated[str, typer.Option(help="Seconds for all of its runs.")] = f"{SECONDS:g}",
     as_json: AsJson = False,
     junit: Annotated[Path | None, typer.Option(help="Write JUnit XML to this file.")] = None,
 ) -> None:
     """Run an exercise on real ranks and judge what it does. Exit status 0: everything is met."""
-    verdict = check_exercise(name, step_number(step), folder=folder, hint=hint)
+    verdict = check_exercise(
+        name,
+        step_number(step),
+        folder=folder,
+        hint=hint,
+        timeout=checked_limit(timeout, "timeout"),
+    )
+    if junit is not None:
+        verdict.write_junit(junit)
     if as_json:
         print(json.dumps(verdict.to_dict(), indent=2))
     else:
         console().print(verdict)
-    if junit is not None:
-        verdict.write_junit(junit)
     if verdict.not_remembered:
         raise NotRemembered(verdict.not_remembered)
     raise typer.Exit(0 if verdict.passed else 1)
@@ -139,6 +150,42 @@ def challenge(
         return
     score = judge_and_show(console(), folder, data, name, leaderboard, as_json)
     raise typer.Exit(0 if score.passed else 1)
+
+
+@app.command()
+def predict(
+    model: Annotated[str, typer.Option(help="resnet50, resnet101, inception_v3 or vgg16.")],
+    gpus: Annotated[str, typer.Option(help="The largest number of GPUs.")] = "512",
+    link: Annotated[str, typer.Option(help="Between hosts: a rate, such as 25gbit.")] = "25gbit",
+    inside: Annotated[str, typer.Option(help="Inside a host: pcie, nvlink, nvlink4.")] = "pcie",
+    gpus_per_host: Annotated[str, typer.Option(help="How many GPUs a host has.")] = "4",
+    batch: Annotated[str | None, typer.Option(help="Images per GPU; strong: of all.")] = None,
+    scaling: Annotated[str, typer.Option(help="weak or strong.")] = "weak",
+    fp16: Annotated[bool, typer.Option("--fp16", help="Send gradients in 16 bits.")] = False,
+    fusion_mb: Annotated[str, typer.Option(help="The fusion buffer; 0 turns it off.")] = "128",
+    cycle_ms: Annotated[str, typer.Option(help="Horovod's cycle.")] = "1",
+    algorithm: Annotated[str, typer.Option(help="Of the allreduce.")] = "ring_or_tree",
+    faster: Annotated[str, typer.Option(help="Times as fast as a Pascal GPU.")] = "1",
+    critical_batch: Annotated[str | None, typer.Option(help="Images; see lesson 4.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Predict how a training scales, from published numbers; lesson 5 says how."""
+    from hvdcourse.commands.predict import show_prediction
+
+    settings = {
+        "link": link,
+        "inside": inside,
+        "gpus_per_host": gpus_per_host,
+        "batch": batch,
+        "scaling": scaling,
+        "fp16": fp16,
+        "fusion_mb": fusion_mb,
+        "cycle_ms": cycle_ms,
+        "algorithm": algorithm,
+        "faster": faster,
+        "critical_batch": critical_batch,
+    }
+    show_prediction(console(), model, gpus, as_json, settings)
 
 
 @app.command()
@@ -202,12 +249,25 @@ def main() -> None:
         os._exit(1)
     except (OSError, ClusterError, NotRemembered) as error:
         end_with(error, 1)
+    except SystemExit as ended:
+        if ended.code == MISUSED and "--json" in sys.argv[1:]:
+            print_error("the command line is wrong; stderr says what of it")
+        raise
+    except Exception as error:
+        if "--json" in sys.argv[1:]:
+            print_error(f"{type(error).__name__}: {error}")
+        raise
 
 
 def end_with(error: Exception, status: int) -> NoReturn:
     """End with the error's text, as JSON for a program that has not got any JSON yet."""
     if "--json" in sys.argv[1:] and not isinstance(error, NotRemembered):
-        print(json.dumps({"passed": False, "error": str(error)}, indent=2))
+        print_error(str(error))
     else:
         print(f"error: {error}", file=sys.stderr)
     sys.exit(status)
+
+
+def print_error(text: str) -> None:
+    """Print an error as JSON."""
+    print(json.dumps({"passed": False, "error": text}, indent=2))

@@ -7,7 +7,7 @@ from hvdcourse.errors import checked_limit
 from hvdcourse.launch.result import RunFailed
 from hvdcourse.study.grid import Grid, read_grid, runs_of, study
 from hvdcourse.study.records import key_of, read_records
-from hvdcourse.study.tables import summary, to_markdown
+from hvdcourse.study.tables import summary, to_text
 
 INTERRUPTED = 130
 
@@ -31,7 +31,7 @@ def run_study(grid_file: Path, records: Path, timeout: str, table: bool) -> int:
         print(f"\ninterrupted: {state_of(grid, seeds, records)}", file=sys.stderr)
         return INTERRUPTED
     if table:
-        print(to_markdown(summary(recorded)))
+        print(to_text(summary(recorded)))
     return 0
 
 

@@ -33,7 +33,13 @@ def arguments_from(options: Mapping[str, Any]) -> list[str]:
     return arguments
 
 
-def horovodrun_command(np: int, backend: str, script: str, arguments: Sequence[str]) -> list[str]:
-    """Return the ``horovodrun`` line, as a list of words, that starts a script on this machine."""
+def local_command(
+    np: int, backend: str, script: str, arguments: Sequence[str], cores: Sequence[int] = ()
+) -> list[str]:
+    """Return the ``horovodrun`` line, as a list of words, that starts a script on this machine.
+
+    With ``cores``, ``taskset`` keeps all that it starts to these.
+    """
+    kept = ["taskset", "--cpu-list", ",".join(map(str, cores))] if cores else []
     words = ["horovodrun", "-np", str(np), f"--{backend}", "python", os.path.relpath(script)]
-    return [*words, *arguments]
+    return [*kept, *words, *arguments]

@@ -27,9 +27,9 @@ def names_of_this_machine() -> list[str]:
     return ["localhost", "127.0.0.1", "127.1"]
 
 
-def checked_plan(plan: Sequence[dict[str, Any]], hosts: Sequence[str]) -> list[dict[str, Any]]:
+def checked_events(plan: Sequence[dict[str, Any]], hosts: Sequence[str]) -> list[dict[str, Any]]:
     """Return the plan with ranks as lists. Raises BadInput for what it cannot mean."""
-    found = []
+    checked = []
     for event in plan:
         actions = set(event) - {"after_epoch"}
         if "after_epoch" not in event or not actions or not actions <= {"kill", "add"}:
@@ -43,8 +43,8 @@ def checked_plan(plan: Sequence[dict[str, Any]], hosts: Sequence[str]) -> list[d
             event["kill"] = [ranks] if isinstance(ranks, int) else list(ranks)
         if event.get("add") in hosts:
             raise BadInput(f"the host {event['add']!r} is there from the start: add another one")
-        found.append(event)
-    return found
+        checked.append(event)
+    return checked
 
 
 def write_discovery(folder: Path, hosts: Sequence[str]) -> tuple[Path, Path]:
@@ -63,9 +63,7 @@ def run_elastic(
     plan: Sequence[dict[str, Any]] = (),
     hosts: Sequence[str] | None = None,
     min_np: int = 1,
-    max_np: int | None = None,
     elastic_timeout: int = 30,
-    discovery_script: str | Path | None = None,
     arguments: Sequence[str] = (),
     timeout: float = 120,
     standstill: float = 60,
@@ -87,9 +85,7 @@ def run_elastic(
             1 (or the ranks of a list), ``{"after_epoch": 6, "add": "127.0.0.1"}`` adds a host.
         hosts: the hosts at the start: names of this machine.
         min_np: with fewer workers than this the job waits for hosts, and then fails.
-        max_np: more workers than this are not started; as many as there are hosts without it.
         elastic_timeout: how many seconds it waits for hosts.
-        discovery_script: in place of the one that prints ``hosts``.
         arguments: the script's command line, as a list of texts.
         timeout: seconds after which the whole job is ended.
         standstill: seconds without any computing or printing after which it is ended; more on a
@@ -106,33 +102,23 @@ def run_elastic(
     path = find_script(script, folder)
     np = checked_np(np)
     hosts = list(names_of_this_machine()[:np] if hosts is None else hosts)
-    if discovery_script is None and len(hosts) < np:
+    if len(hosts) < np:
         raise BadInput(f"np={np} workers need as many hosts; there are {', '.join(hosts)}")
-    plan = checked_plan(plan, hosts)
-    most = max_np or len(hosts) + sum("add" in event for event in plan)
+    plan = checked_events(plan, hosts)
+    most = len(hosts) + sum("add" in event for event in plan)
     folder_of_hosts = Path(tempfile.mkdtemp(prefix="hvdcourse-hosts-"))
     try:
-        own_script, hosts_file = write_discovery(folder_of_hosts, hosts)
-        discovery = str(discovery_script or own_script)
-        words = ["-np", str(np), "--min-np", str(min_np), "--max-np", str(most)]
-        # Horovod hands it to a shell.
-        words += [
-            "--host-discovery-script",
-            shlex.quote(discovery),
-            "--elastic-timeout",
-            str(elastic_timeout),
+        discovery_script, hosts_file = write_discovery(folder_of_hosts, hosts)
+        command = [
+            *("horovodrun", "-np", str(np), "--min-np", str(min_np), "--max-np", str(most)),
+            # Horovod hands it to a shell.
+            *("--host-discovery-script", shlex.quote(str(discovery_script))),
+            *("--elastic-timeout", str(elastic_timeout), "--network-interfaces", "lo"),
+            *("python", os.path.relpath(path), *arguments, *arguments_from(options)),
         ]
-        words += ["--network-interfaces", "lo", "python", os.path.relpath(path)]
-        command = ["horovodrun", *words, *arguments, *arguments_from(options)]
         if not quiet:
             print("$", shlex.join(command), flush=True)
-        job = {
-            "np": np,
-            "plan": plan,
-            "discovery_script": discovery,
-            "hosts_file": str(hosts_file),
-            "command": command,
-        }
+        job = {"np": np, "plan": plan, "hosts_file": str(hosts_file), "command": command}
         return run_quickly(
             DRIVER,
             1,

@@ -6,7 +6,6 @@ crash end the launcher and its workers as they end any other run.
 
 import json
 import os
-import re
 import signal
 import subprocess
 import sys
@@ -22,8 +21,6 @@ from hvdcourse.rank.reports import record
 from hvdcourse.rank.run_folder import RunFolder
 
 POLL_SECONDS = 0.05
-DISCOVERY_SECONDS = 10.0
-_HOST_AND_SLOTS = re.compile(r"[^\s:]+(:\d+)?")
 
 
 class Disturber(threading.Thread):
@@ -45,7 +42,7 @@ class Disturber(threading.Thread):
 
     def is_due(self, event: dict[str, Any]) -> bool:
         """Tell whether the event's epoch was ended, by each rank that is to be killed."""
-        ended = {one["rank"] for one in self.epochs() if one["epoch"] >= event["after_epoch"]}
+        ended = {epoch["rank"] for epoch in self.epochs() if epoch["epoch"] >= event["after_epoch"]}
         return bool(ended) and ended.issuperset(event.get("kill", ()))
 
     def epochs(self) -> list[dict[str, Any]]:
@@ -55,7 +52,7 @@ class Disturber(threading.Thread):
 
     def kill(self, ranks: list[int]) -> None:
         """Kill the workers that have these ranks, as a lost machine would: without a warning."""
-        pids = {one["rank"]: one["pid"] for one in self.epochs()}
+        pids = {epoch["rank"]: epoch["pid"] for epoch in self.epochs()}
         moment = time.time()
         for rank in ranks:
             os.kill(pids[rank], signal.SIGKILL)
@@ -66,25 +63,6 @@ class Disturber(threading.Thread):
         with self.hosts_file.open("a") as file:
             file.write(f"{host}:1\n")
         record("added", {"host": host, "time": time.time()})
-
-
-def check_discovery(script: str) -> None:
-    """End with a clear message where the discovery script does not print hosts and slots."""
-    try:
-        done = subprocess.run([script], capture_output=True, text=True, timeout=DISCOVERY_SECONDS)
-    except (OSError, subprocess.TimeoutExpired) as error:
-        sys.exit(f"the discovery script {script} cannot be used: {error}")
-    if done.returncode != 0:
-        sys.exit(
-            f"the discovery script {script} ended with exit status {done.returncode}: "
-            f"{done.stderr.strip() or 'it printed no error'}"
-        )
-    for line in done.stdout.splitlines():
-        if not _HOST_AND_SLOTS.fullmatch(line):
-            sys.exit(
-                f"the discovery script {script} printed {line!r}; it must print one HOST:SLOTS a "
-                "line, such as localhost:2"
-            )
 
 
 def main() -> None:
@@ -99,7 +77,6 @@ def main() -> None:
     # All hosts are this machine: each worker gets its share of the cores.
     threads = str(max(1, usable_cores() // job["np"]))
     os.environ |= {"TF_NUM_INTRAOP_THREADS": threads, "TF_NUM_INTEROP_THREADS": threads}
-    check_discovery(job["discovery_script"])
     Disturber(job["plan"], Path(job["hosts_file"]), folder).start()
     os.environ["PYTHONPATH"] = python_path(os.environ)
     sys.exit(subprocess.run(job["command"], preexec_fn=end_with_parent).returncode)

@@ -1,4 +1,4 @@
-"""Ranks, and other processes, forked from one that has imported TensorFlow already."""
+"""Ranks that are forked from a process that has imported TensorFlow already."""
 
 import atexit
 import os
@@ -7,7 +7,6 @@ import signal
 import sys
 import threading
 import traceback
-from collections.abc import Callable, Sequence
 from typing import IO, NoReturn
 
 import numpy as np
@@ -29,7 +28,7 @@ class ForkedRank:
         err, their_err = os.pipe()
         self.pid = os.fork()
         if self.pid == 0:
-            become(rank_main.main, ["rank_main", *words], environment, their_out, their_err)
+            run_forked(words, environment, their_out, their_err)
         os.close(their_out)
         os.close(their_err)
         self.stdout: IO[bytes] = os.fdopen(out, "rb")
@@ -48,54 +47,31 @@ class ForkedRank:
         return self.returncode
 
 
-def become(
-    main: Callable[[], object],
-    arguments: Sequence[str],
-    environment: dict[str, str],
-    stdout: int,
-    stderr: int,
-) -> NoReturn:
-    """Run this forked process on as a new one would, from ``main`` to its end.
-
-    Args:
-        main: what the process does.
-        arguments: its command line, as ``sys.argv`` has it.
-        environment: all of its environment variables.
-        stdout: an open file to print to.
-        stderr: an open file to print errors to.
-    """
+def run_forked(words: list[str], environment: dict[str, str], out: int, err: int) -> NoReturn:
+    """Run this forked process on as a newly started rank, which prints into these files."""
     status = 1
     try:
         # Where Linux shares out cores by session, ranks in one session were seen to keep all cores
         # for seconds, and JupyterLab and other runs had none. Each in its own, they share.
         os.setsid()
         os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
-        os.dup2(stdout, 1)
-        os.dup2(stderr, 2)
+        os.dup2(out, 1)
+        os.dup2(err, 2)
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
         os.environ.clear()
         os.environ.update(environment)
-        sys.argv = list(arguments)
+        sys.argv = ["rank_main", *words]
         # A new process would have drawn its own; these came with the fork.
         random.seed()
         np.random.seed()
-        main()
-        status = 0
+        rank_main.main()
     except SystemExit as request:
-        status = status_of(request)
+        # The script's own status; the system keeps eight bits of it.
+        status = int(request.code or 0) & 0xFF
     except BaseException:
         traceback.print_exc()
     finally:
         end_process(status)
-
-
-def status_of(request: SystemExit) -> int:
-    """Return the exit status that Python makes of a ``sys.exit``; a text is printed to stderr."""
-    code = request.code
-    if code is None or isinstance(code, int):
-        return (code or 0) & 0xFF
-    print(code, file=sys.stderr)
-    return 1
 
 
 def end_process(status: int) -> NoReturn:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Job:
     """One run of a script on ``np`` ranks of this machine.
 
@@ -27,7 +27,7 @@ class Job:
     command: list[str] = field(default_factory=list)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Caller:
     """Where, with which variables and on which cores the caller runs; the run does so, too."""
 
@@ -38,10 +38,14 @@ class Caller:
     @classmethod
     def this_process(cls) -> "Caller":
         """Return what holds for this process."""
-        return cls(os.getcwd(), dict(os.environ), sorted(os.sched_getaffinity(0)))
+        return cls(
+            folder=os.getcwd(),
+            environment=dict(os.environ),
+            cores=sorted(os.sched_getaffinity(0)),
+        )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class OutputLine:
     """A line that a rank printed; ``rank`` None is the launcher, such as horovodrun."""
 
@@ -50,14 +54,14 @@ class OutputLine:
     text: str
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class MetricsRow:
     """One row of the metrics that rank 0 reports."""
 
     values: dict[str, Any]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class ProcessEnd:
     """The end of a rank, or of the launcher (None), at a time in seconds since the epoch.
 
@@ -70,7 +74,7 @@ class ProcessEnd:
     by_supervisor: bool
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class RunEnd:
     """The last event: why the run is over, and for how many seconds it had stood still."""
 

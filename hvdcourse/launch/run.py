@@ -12,11 +12,13 @@ from pathlib import Path
 from typing import Any
 
 from hvdcourse.errors import BadInput, checked_limit
-from hvdcourse.launch.command_line import BACKENDS, arguments_from, horovodrun_command
+from hvdcourse.launch.command_line import BACKENDS, arguments_from, local_command
 from hvdcourse.launch.display import RunDisplay
 from hvdcourse.launch.job import Caller, Event, Job, RunEnd
 from hvdcourse.launch.process import can_fork, start_process
 from hvdcourse.launch.result import RunFailed, RunResult, collect_result
+from hvdcourse.machine.cores import pick_cores
+from hvdcourse.machine.gpus import visible_gpus
 from hvdcourse.machine.processes import end_all, processes_of_session
 from hvdcourse.rank.run_folder import RunFolder
 
@@ -55,6 +57,22 @@ def checked_np(np: Any) -> int:
     return number
 
 
+def checked_cores(cores: int | None) -> list[int]:
+    """Return ``cores`` of this machine's cores; none, which stands for all, if there are GPUs.
+
+    Raises:
+        BadInput: not a whole number, below 1, or more than this process may use.
+    """
+    if cores is None:
+        return []
+    allowed = len(os.sched_getaffinity(0))
+    if not isinstance(cores, int) or not 1 <= cores <= allowed:
+        raise BadInput(
+            f"cores must be a number from 1 to {allowed}, as many as here; got {cores!r}"
+        )
+    return [] if visible_gpus() else pick_cores(cores)
+
+
 def find_script(script: str | Path, folder: str | Path | None = None) -> Path:
     """Return the absolute path of a script, after a look at whether it is valid Python.
 
@@ -84,6 +102,7 @@ def run(
     np: int = 2,
     *,
     backend: str = "gloo",
+    cores: int | None = None,
     timeout: float = 600,
     standstill: float = STANDSTILL_SECONDS,
     folder: str | Path | None = None,
@@ -102,6 +121,8 @@ def run(
         script: the script's path, or its name in ``source_code/``.
         np: how many ranks to start; more than there are cores is allowed.
         backend: ``"gloo"`` or ``"mpi"``, what Horovod communicates through.
+        cores: how many processor cores all ranks together get; without it, every one. On a machine
+            with NVIDIA GPUs, where a device is a GPU and not a core, they get every one anyway.
         timeout: seconds after which the whole run is ended.
         standstill: seconds without any computing or printing after which it is ended; four times
             as many while no core of the machine is free, and as long, up to 65 seconds, as the
@@ -120,9 +141,18 @@ def run(
         KeyboardInterrupt: the run was interrupted. All processes are gone by then.
     """
     job = checked_job(
-        script, np, backend, timeout, standstill, folder, arguments, environment, options
+        script,
+        np,
+        backend=backend,
+        timeout=timeout,
+        standstill=standstill,
+        folder=folder,
+        arguments=arguments,
+        environment=environment,
+        **options,
     )
-    command = horovodrun_command(job.np, job.backend, job.script, job.arguments)
+    kept_to = checked_cores(cores)
+    command = local_command(job.np, job.backend, job.script, job.arguments, kept_to)
     return run_job(replace(job, command=command), quiet, must_succeed)
 
 
@@ -130,12 +160,6 @@ def run_quickly(
     script: str | Path,
     np: int = 2,
     *,
-    backend: str = "gloo",
-    timeout: float = 600,
-    standstill: float = STANDSTILL_SECONDS,
-    folder: str | Path | None = None,
-    arguments: Arguments = (),
-    environment: Mapping[str, str] | None = None,
     hosts: Sequence[int] = (),
     quiet: bool = True,
     must_succeed: bool = True,
@@ -146,24 +170,23 @@ def run_quickly(
     From the second run of a process on, ranks over Gloo are forked from one that has imported
     TensorFlow. It prints no command. With ``hosts``, such as (2, 1), Horovod over Gloo is told that
     the ranks are on hosts with so many of them each, as their local and cross ranks then say.
-    Everything else is as for ``run``.
+    Everything else, ``options`` among it, is as for ``run``.
     """
-    job = checked_job(
-        script, np, backend, timeout, standstill, folder, arguments, environment, options
-    )
+    job = checked_job(script, np, **options)
     return run_job(replace(job, hosts=tuple(hosts)), quiet, must_succeed)
 
 
 def checked_job(
     script: str | Path,
     np: Any,
-    backend: str,
-    timeout: Any,
-    standstill: Any,
-    folder: str | Path | None,
-    arguments: Arguments,
-    environment: Mapping[str, str] | None,
-    options: Mapping[str, Any],
+    *,
+    backend: str = "gloo",
+    timeout: Any = 600,
+    standstill: Any = STANDSTILL_SECONDS,
+    folder: str | Path | None = None,
+    arguments: Arguments = (),
+    environment: Mapping[str, str] | None = None,
+    **options: Any,
 ) -> Job:
     """Return the job, as yet without a run folder. Raises BadInput for what cannot be run."""
     if backend not in BACKENDS:
@@ -237,4 +260,4 @@ def end_without_word(job: Job) -> RunEnd:
     log = Path(job.folder) / "supervisor.log"
     text = log.read_text(errors="replace").strip() if log.exists() else ""
     reason = "the launcher failed" if "Traceback" in text else "the launcher was killed"
-    return RunEnd(reason, log=text)
+    return RunEnd(reason=reason, log=text)

@@ -89,10 +89,10 @@ def find_position(lines: Iterable[str], script: str) -> Position | None:
             line = int(match["line"])
             linecache.checkcache(script)  # the learner may have edited it since the last run
             source = linecache.getline(script, line).strip()
-            found = waits_in(inner)
-            if found is None and not inner and (call := _MPI4PY_CALL.search(source)):
-                found = call[1]
-            return Position(Path(script).name, line, source, found)
+            collective = waits_in(inner)
+            if collective is None and not inner and (call := _MPI4PY_CALL.search(source)):
+                collective = call[1]
+            return Position(Path(script).name, line, source, collective)
         if match["file"] != _OBSERVER:
             inner.append((match["file"], match["function"]))
     return None

@@ -97,7 +97,7 @@ class Supervisor:
     def forward_lines(self, reader: OutputReader) -> None:
         """Send the lines that have arrived in one pipe."""
         for line in reader.read():
-            self.emit(OutputLine(reader.rank, reader.stream, line))
+            self.emit(OutputLine(rank=reader.rank, stream=reader.stream, text=line))
             self.watch.note_output()
         if reader.closed:
             self.selector.unregister(reader)
@@ -105,14 +105,17 @@ class Supervisor:
     def forward_metrics(self) -> None:
         """Send what rank 0 has reported of its training since the last look."""
         for values in self.metrics.read():
-            self.emit(MetricsRow(values))
+            self.emit(MetricsRow(values=values))
 
     def collect_statuses(self, by_supervisor: bool = False) -> None:
         """Send the exit status of every process that has ended since the last look."""
         for rank, process in self.processes.items():
             if rank not in self.statuses and (status := process.poll()) is not None:
                 self.statuses[rank] = status
-                self.emit(ProcessEnd(rank, status, time.time(), by_supervisor))
+                end = ProcessEnd(
+                    rank=rank, status=status, time=time.time(), by_supervisor=by_supervisor
+                )
+                self.emit(end)
 
     def some_rank_failed(self) -> bool:
         """Tell whether a process or a rank has ended badly."""
@@ -148,7 +151,7 @@ class Supervisor:
             self.forward_output()
         self.forward_metrics()
         self.collect_statuses(by_supervisor=True)
-        self.emit(RunEnd(self.reason, self.watch.stood_still))
+        self.emit(RunEnd(reason=self.reason, stood_still=self.watch.stood_still))
 
 
 def become_supervisor(job: Job, caller: Caller) -> None:

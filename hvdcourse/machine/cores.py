@@ -1,6 +1,7 @@
 """Which of the machine's processor cores are a process's own."""
 
 import os
+from pathlib import Path
 
 from hvdcourse.machine.container import cores_allowed
 from hvdcourse.machine.gpus import visible_gpus
@@ -18,10 +19,23 @@ def share_of_cores(cores: list[int], local_rank: int, local_size: int) -> list[i
     return cores[start:end]
 
 
+def pick_cores(count: int) -> list[int]:
+    """Return ``count`` of the cores that this process may use, no two of one core where possible.
+
+    Linux counts the hardware threads of a core as cores; two of them share what computes.
+    """
+    picked, seconds = list[tuple[int, str]](), list[tuple[int, str]]()
+    for core in sorted(os.sched_getaffinity(0)):
+        siblings = Path(f"/sys/devices/system/cpu/cpu{core}/topology/thread_siblings_list")
+        of_core = siblings.read_text() if siblings.exists() else str(core)
+        (seconds if of_core in (known for _, known in picked) else picked).append((core, of_core))
+    return sorted(core for core, _ in (picked + seconds)[:count])
+
+
 def usable_cores() -> int:
     """Return the time of how many cores this process may use."""
-    seen = len(os.sched_getaffinity(0))
-    return min(seen, cores_allowed() or seen)
+    allotted = len(os.sched_getaffinity(0))
+    return min(allotted, cores_allowed() or allotted)
 
 
 def split_cores(local_rank: int, local_size: int) -> list[int]:
@@ -36,8 +50,8 @@ def split_cores(local_rank: int, local_size: int) -> list[int]:
     Call it before TensorFlow runs its first operation: later its threads exist already.
     """
     cores, usable = sorted(os.sched_getaffinity(0)), usable_cores()
-    wanted = os.environ.get("HVDCOURSE_SPLIT_CORES", "1") != "0"
-    if not wanted or visible_gpus() or (local_size == 1 and usable == len(cores)):
+    unsplit = os.environ.get("HVDCOURSE_SPLIT_CORES", "1") == "0"
+    if unsplit or visible_gpus() or (local_size == 1 and usable == len(cores)):
         return cores
     threads = max(1, usable // local_size)
     if usable == len(cores):

@@ -6,7 +6,7 @@ The levels of NCCL: https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/en
 
 import re
 from dataclasses import dataclass
-from itertools import combinations, dropwhile, groupby, takewhile
+from itertools import combinations, dropwhile, groupby, permutations, takewhile
 from pathlib import Path
 
 from hvdcourse.errors import BadInput
@@ -112,48 +112,27 @@ def parse_topology(text: str, name: str = "the table") -> Topology:
     if not table:
         raise BadTopology(f"{name} is empty: it has no line that begins with GPU0; is there a GPU?")
     devices = tuple(table[0].split("CPU Affinity")[0].split())
-    if "X" in devices or len(set(devices)) < len(devices):
-        raise BadTopology(f"{name} has no header that names each device once; print it again")
     links: dict[tuple[str, str], Link] = {}
     places: dict[str, str] = {}
     for line in table[1:]:
         # The tool leaves unknown affinities blank between its tabs; a pasted table has spaces.
         fields = line.strip(" ").split("\t" if "\t" in line else None)
         device, *cells = (field.strip() for field in fields)
-        if device not in devices:
-            raise BadTopology(f"{name} has a row {device!r} that its header does not name")
-        links |= parse_row(device, cells, devices, name)
         places[device] = parse_place(cells[len(devices) :])
-    missing = [device for device in devices if device not in places]
-    if missing:
-        raise BadTopology(f"{name} is cut off: it has no row {missing[0]}; print it again")
-    for (device, other), link in links.items():
-        back = links[other, device]
-        if back != link:
-            text = f"{device} to {other} is {link}, {other} to {device} is {back}"
-            raise BadTopology(f"{name} is not symmetric: {text}; print it again")
+        for other, cell in zip(devices, cells, strict=False):
+            if match := LINK.fullmatch(cell):
+                nvlinks = int(match["nvlinks"] or 0)
+                links[device, other] = Link("NV#" if nvlinks else cell, nvlinks)
+    if places.keys() != set(devices):
+        raise BadTopology(f"{name} does not have a row for each of its columns; print it again")
+    for device, other in permutations(devices, 2):
+        link = links.get((device, other))
+        if link is None or link != links.get((other, device)):
+            raise BadTopology(
+                f"{name} is damaged: row {device}, column {other} and row {other}, column {device} "
+                "do not have the same path, or none that is known; print it again"
+            )
     return Topology(devices, links, places)
-
-
-def parse_row(
-    device: str, cells: list[str], devices: tuple[str, ...], name: str
-) -> dict[tuple[str, str], Link]:
-    """Return the links of a device to all others."""
-    if len(cells) < len(devices):
-        count = f"{len(cells)} of {len(devices)} cells"
-        raise BadTopology(f"{name} is cut off: row {device} has {count}; print it again")
-    links = {}
-    for other, cell in zip(devices, cells, strict=False):
-        if other == device and cell == "X":
-            continue
-        link = LINK.fullmatch(cell)
-        if link is None or other == device:
-            expected = "X" if other == device else f"one of {', '.join(MEANINGS)}"
-            place = f"row {device}, column {other}"
-            raise BadTopology(f"{name}: {place} is {cell!r}, not {expected}; print it again")
-        nvlinks = int(link["nvlinks"] or 0)
-        links[device, other] = Link("NV#" if nvlinks else cell, nvlinks)
-    return links
 
 
 def parse_place(affinities: list[str]) -> str:

@@ -1,5 +1,5 @@
 """What the notebooks draw: runs, studies, elastic jobs and the links of a machine, in one style.
 
-Notebooks import it, and tools/figures its ``palette``. It reads results; it starts and computes
-nothing.
+Notebooks import it, and tools/figures its ``palette``. It reads results, and starts and computes
+nothing. It may import ``launch``, ``training`` and what is below them.
 """

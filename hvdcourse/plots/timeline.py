@@ -119,7 +119,9 @@ def draw_step(axes: Axes, timeline: Timeline, number: int | None = None, name: s
 
 def label_rows(axes: Axes, names: list[str]) -> None:
     """Name every row where there is room, else every few."""
-    points = axes.get_figure().get_size_inches()[1] / len(axes.get_figure().axes) * 72
+    figure = axes.get_figure(root=True)
+    assert figure is not None
+    points = figure.get_size_inches()[1] / len(figure.axes) * 72
     every = max(1, round(len(names) * 14 / points))
     rows = range(0, len(names), every)
     # Horovod's names of gradients end in what tells them apart.

@@ -62,7 +62,7 @@ def report_epoch(
         "time": time.time(),
         "images": np.concatenate(images),
         "learning_rate": learning_rate,
-        "fingerprint": sum(one[0] for one in fingerprints(list(variables))),
+        "fingerprint": sum(projections[0] for projections in fingerprints(list(variables))),
     }
     folder.append(0, "evidence", {"report": "epoch", "value": value})
     if rank == 0:
@@ -73,12 +73,12 @@ def report_epoch(
 
 def somebody_is_to_come(folder: RunFolder) -> bool:
     """Tell whether a host was added whose worker has not trained an epoch yet."""
-    told = [line for line in folder.read_lines(0, "evidence") if "report" in line]
-    added = [number for number, line in enumerate(told) if line["report"] == "added"]
+    reports = [line for line in folder.read_lines(0, "evidence") if "report" in line]
+    added = [number for number, line in enumerate(reports) if line["report"] == "added"]
     if not added:
         return False
     before, after = (
         {line["value"]["pid"] for line in part if line["report"] == "epoch"}
-        for part in (told[: added[-1]], told[added[-1] :])
+        for part in (reports[: added[-1]], reports[added[-1] :])
     )
     return after <= before

@@ -161,11 +161,22 @@ def observe_mpi4py(record: Callable[..., None]) -> None:
         return count * getattr(array, "itemsize", 1)
 
     def collective(name: str, method: Callable[..., Any]) -> Callable[..., Any]:
+        signature = inspect.signature(method)
+
         def call(*arguments: Any, **options: Any) -> Any:
-            record("collective", name, 0)
+            _, *given = signature.bind(*arguments, **options).arguments.values()
+            record("collective", name, size_put_in(name, given))
             return method(*arguments, **options)
 
         return call
+
+    def size_put_in(name: str, given: list[Any]) -> int:
+        """Return the bytes that this rank puts into an allreduce; 0 for other collectives."""
+        if "allreduce" not in name.lower():
+            return 0
+        if name[0].islower():
+            return size_of_object(given[0])
+        return size_of_buffer(given[1] if given[0] is MPI.IN_PLACE else given[0])
 
     # mpi4py declares it final; whoever asks for it later must get the observed one.
     vars(MPI)["COMM_WORLD"] = observed(MPI.COMM_WORLD)

@@ -29,11 +29,11 @@ class Place:
     @classmethod
     def from_environment(cls) -> "Place":
         """Read the launcher's variables; a process without a launcher is rank 0 of 1."""
-        found = {}
+        numbers = {}
         for field, names in _VARIABLES.items():
             value = next((os.environ[name] for name in names if name in os.environ), None)
-            found[field] = int(value) if value is not None and value.isdigit() else _ALONE[field]
-        return cls(**found)
+            numbers[field] = int(value) if value is not None and value.isdigit() else _ALONE[field]
+        return cls(**numbers)
 
 
 def take_share_of_cores() -> list[int]:

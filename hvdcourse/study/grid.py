@@ -113,7 +113,7 @@ def study(
         # Two names for the same settings are one run.
         pending = [run for run in missing.values() if run["settings"]["ranks"] == ranks]
         if pending:
-            start_ranks(pending, ranks, path, timeout, quiet)
+            train_runs(pending, ranks, path, timeout, quiet)
     return chosen_records(read_records(path), runs)
 
 
@@ -177,7 +177,7 @@ def look_at(name: str) -> tuple[str, int]:
     return digest(arrays), len(data.train_images)
 
 
-def start_ranks(
+def train_runs(
     runs: list[dict[str, Any]], ranks: int, records: Path, timeout: float, quiet: bool
 ) -> None:
     """Train these runs, all of so many ranks; those of one rank several at a time.

@@ -76,7 +76,7 @@ def decode(text: str, path: Path) -> list[Event]:
             f"{path} is no timeline: a timeline is a JSON list of events and begins with [, and "
             f"this begins with {text[place : place + 20]!r}"
         )
-    decoder, events = json.JSONDecoder(), []
+    decoder, events = json.JSONDecoder(), list[Event]()
     place += 1
     while True:
         while place < len(text) and text[place] in ", \r\n\t":

@@ -8,7 +8,6 @@ from typing import Any, TypeAlias
 
 import tensorflow as tf
 
-Gradient: TypeAlias = tf.Tensor | tf.IndexedSlices
 Schedule: TypeAlias = tf.keras.optimizers.schedules.LearningRateSchedule
 
 # Patterns for `exclude_from_weight_decay`: Keras' names for a bias, and for the scale and the
@@ -149,27 +148,9 @@ def slot_dtype(variable: tf.Variable) -> tf.DType:
     return tf.float32 if variable.dtype.size < 4 else variable.dtype
 
 
-def read_as(dtype: tf.DType, variable: tf.Variable) -> tf.Tensor:
-    """Return a variable's value now; ``tf.cast`` alone may return the variable itself."""
-    return tf.cast(tf.convert_to_tensor(variable), dtype)
+def read_as(dtype: tf.DType, value: tf.Variable | tf.Tensor | tf.IndexedSlices) -> tf.Tensor:
+    """Return a variable's value now, or a gradient, also a sparse one, as a dense tensor.
 
-
-def values_of(gradient: Gradient) -> tf.Tensor:
-    """Return the gradient, or the rows that a sparse one has; the others are zero."""
-    return gradient.values if isinstance(gradient, tf.IndexedSlices) else gradient
-
-
-def with_values(gradient: Gradient, values: tf.Tensor) -> Gradient:
-    """Return other values in the place of the gradient's."""
-    if isinstance(gradient, tf.IndexedSlices):
-        return tf.IndexedSlices(values, gradient.indices, gradient.dense_shape)
-    return values
-
-
-def assign_sum(slot: tf.Variable, kept: tf.Tensor, added: Gradient) -> None:
-    """Set a slot to ``kept + added``, without making a sparse ``added`` dense."""
-    if isinstance(added, tf.IndexedSlices):
-        slot.assign(kept)
-        slot.scatter_add(added)
-    else:
-        slot.assign(kept + added)
+    ``tf.cast`` alone may return the variable itself.
+    """
+    return tf.cast(tf.convert_to_tensor(value), dtype)

@@ -9,15 +9,11 @@ import tensorflow as tf
 
 from hvdcourse.training.layerwise import (
     BIAS_AND_NORM,
-    Gradient,
     LayerwiseOptimizer,
     Schedule,
-    assign_sum,
     check_patterns,
     read_as,
     slot_dtype,
-    values_of,
-    with_values,
 )
 
 __all__ = ["BIAS_AND_NORM", "LAMB", "NovoGrad"]
@@ -104,11 +100,11 @@ class LAMB(LayerwiseOptimizer):
         ratio = self.add_slot(variable, "trust_ratio") if self._adapts(variable) else None
         self._trust_ratios.append(ratio)
 
-    def update_step(self, gradient: Gradient, variable: tf.Variable) -> None:
+    def update_step(self, gradient: tf.Tensor, variable: tf.Variable) -> None:
         """Update one variable."""
         index = self.layer_index(variable)
         dtype = slot_dtype(variable)
-        gradient, weights = tf.cast(gradient, dtype), read_as(dtype, variable)
+        gradient, weights = read_as(dtype, gradient), read_as(dtype, variable)
         update = self._adam_direction(index, gradient)
         decay = self.weight_decay_of(variable)
         if decay:
@@ -119,15 +115,12 @@ class LAMB(LayerwiseOptimizer):
             rate = rate * ratio.assign(trust_ratio(weights, update))
         variable.assign(tf.cast(weights - rate * update, variable.dtype))
 
-    def _adam_direction(self, index: int, gradient: Gradient) -> tf.Tensor:
+    def _adam_direction(self, index: int, gradient: tf.Tensor) -> tf.Tensor:
         """Return r of the class's formulas, with the moments moved on by the gradient."""
         first, second = self._moments[index], self._second_moments[index]
         step = tf.cast(self._updates[index].assign_add(1), first.dtype)
-        values = values_of(gradient)
-        added = with_values(gradient, (1 - self.beta_1) * values)
-        assign_sum(first, self.beta_1 * first, added)
-        added = with_values(gradient, (1 - self.beta_2) * tf.square(values))
-        assign_sum(second, self.beta_2 * second, added)
+        first.assign(self.beta_1 * first + (1 - self.beta_1) * gradient)
+        second.assign(self.beta_2 * second + (1 - self.beta_2) * tf.square(gradient))
         root = tf.sqrt(second / bias_correction(self.beta_2, step))
         return first / bias_correction(self.beta_1, step) / (root + self.epsilon)
 
@@ -225,24 +218,22 @@ class NovoGrad(LayerwiseOptimizer):
         """Create the second moment, one number."""
         self._second_moments.append(self.add_slot(variable, "v"))
 
-    def update_step(self, gradient: Gradient, variable: tf.Variable) -> None:
+    def update_step(self, gradient: tf.Tensor, variable: tf.Variable) -> None:
         """Update one variable."""
         index = self.layer_index(variable)
         dtype = slot_dtype(variable)
-        gradient, weights = tf.cast(gradient, dtype), read_as(dtype, variable)
+        gradient, weights = read_as(dtype, gradient), read_as(dtype, variable)
         first, second = self._moments[index], self._second_moments[index]
         starts = tf.equal(second, 0)
         keep, take = self._shares(starts, dtype)
-        values = values_of(gradient)
-        squared_norm = tf.reduce_sum(tf.square(values))
+        squared_norm = tf.reduce_sum(tf.square(gradient))
         average = self.beta_2 * second + (1 - self.beta_2) * squared_norm
         second.assign(tf.where(starts, squared_norm, average))
-        kept = keep * first
+        bracket = gradient / (tf.sqrt(second) + self.epsilon)
         decay = self.weight_decay_of(variable)
         if decay:
-            kept += take * decay * weights
-        scale = take / (tf.sqrt(second) + self.epsilon)
-        assign_sum(first, kept, with_values(gradient, scale * values))
+            bracket += decay * weights
+        first.assign(keep * first + take * bracket)
         rate = read_as(dtype, self.learning_rate)
         variable.assign(tf.cast(weights - rate * first, variable.dtype))
 

@@ -10,6 +10,8 @@ from rich.console import Console
 
 from hvdcourse.challenge import leaderboard
 from hvdcourse.challenge.score import PartScore, Score
+from hvdcourse.checks.verdict import NotRemembered
+from hvdcourse.commands import challenge as command
 from hvdcourse.errors import BadInput
 from hvdcourse.paths import NOTEBOOKS, SOLUTIONS
 
@@ -93,20 +95,12 @@ def test_a_name_that_no_table_can_show_is_refused(name):
         leaderboard.checked_name(name)
 
 
-@pytest.mark.parametrize(
-    ("board", "reason"),
-    [("nowhere/board.jsonl", "No such file"), ("folder", "directory"), ("locked", "directory")],
-)
-def test_a_leaderboard_that_cannot_be_written_is_known_before_anything_is_run(
-    board, reason, hvdcourse, tmp_path
-):
-    (tmp_path / "folder").mkdir()
-    (tmp_path / ".locked.lock").mkdir()
-    done = hvdcourse("challenge", "--name", "Ann", "--leaderboard", str(tmp_path / board))
-    assert done.returncode == 1
-    (line,) = done.stderr.splitlines()
-    assert line.startswith(f"error: {tmp_path / board} cannot be written to (")
-    assert reason in line
+def test_a_leaderboard_that_cannot_be_written_is_told_after_the_score(tmp_path, monkeypatch):
+    monkeypatch.setattr(command, "challenge", lambda folder, data, say: a_score())
+    console = Console(width=120, record=True, file=io.StringIO())
+    with pytest.raises(NotRemembered, match=f"Is a directory: '{tmp_path}'"):
+        command.judge_and_show(console, None, "painters", "Ann", tmp_path, False)
+    assert "20 of 30 points" in console.export_text()
 
 
 def test_the_command_shows_the_leaderboard(hvdcourse, tmp_path):

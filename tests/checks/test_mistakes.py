@@ -4,19 +4,26 @@ import pytest
 from mistakes import (
     cifar,
     custom_loop,
+    distributed_optimizer,
+    elastic,
     fashion_mnist,
+    input_pipeline,
+    labs,
     lamb,
     mpi_concepts,
     ring_allreduce,
     svhn,
     timeline,
 )
-from verdicts import SECONDS_UNTIL_A_VERDICT, changed, passed, told, verdict_on
+from verdicts import changed, passed, told, verdict_on
 
 pytestmark = [pytest.mark.ranks, pytest.mark.timeout(240)]
 
-EXERCISES = (mpi_concepts, ring_allreduce, custom_loop, svhn, fashion_mnist, cifar, lamb, timeline)
-ROUNDS = {module.__name__.rpartition(".")[2]: module.ROUNDS for module in EXERCISES}
+MODULES = (
+    *(mpi_concepts, ring_allreduce, input_pipeline, custom_loop, svhn, fashion_mnist, cifar, lamb),
+    *(distributed_optimizer, timeline, elastic),
+)
+ROUNDS = {module.__name__.rpartition(".")[2]: module.ROUNDS for module in MODULES} | labs.ROUNDS
 
 
 @pytest.mark.parametrize(
@@ -26,10 +33,11 @@ ROUNDS = {module.__name__.rpartition(".")[2]: module.ROUNDS for module in EXERCI
 def test_each_mistake_fails_its_own_step_with_words_that_name_it(name, number):
     made = ROUNDS[name][number]
     changes = [change for mistake in made.mistakes for change in mistake.changes]
-    verdict = verdict_on(name, changed(name, *changes))
+    verdict = verdict_on(name, changed(name, *changes), made.steps)
+    judged = {step.number: step for step in verdict.steps}
     assert bool(verdict.failure) == made.crashes, verdict.failure
     for mistake in made.mistakes:
-        step = verdict.steps[mistake.step - 1]
+        step = judged[mistake.step]
         assert not step.passed, mistake.name
         words = "\n".join([step.expected, *step.seen])
         for said in mistake.said:
@@ -49,7 +57,6 @@ def test_a_barrier_that_one_rank_never_reaches_ends_in_a_verdict():
     assert passed(verdict) == []
     assert "no rank computed or printed anything for" in told(verdict)
     assert "Rank 0 was waiting in allreduce, mpi_concepts.py line" in told(verdict)
-    assert verdict.seconds < SECONDS_UNTIL_A_VERDICT
 
 
 STAYS = 'if __name__ == "__main__":\n    main()\n    time.sleep(600)'
@@ -60,7 +67,6 @@ def test_the_same_barrier_where_the_other_rank_ends_never_passes_either():
     text = changed("mpi_concepts", (f"    {barrier}", f"    if rank == 0:\n        {barrier}"))
     verdict = verdict_on("mpi_concepts", text)
     assert passed(verdict) == []
-    assert verdict.seconds < SECONDS_UNTIL_A_VERDICT
 
 
 @pytest.mark.parametrize("end", ["raise RuntimeError('late')", "sys.exit(1)", "os.abort()"])
@@ -82,11 +88,12 @@ def test_send_before_receive_deadlocks_and_the_verdict_names_send():
     waiting = """communicator.Send(outgoing, dest=after)
     communicator.Recv(incoming, source=before)"""
     exchange = "communicator.Sendrecv(outgoing, dest=after, recvbuf=incoming, source=before)"
-    verdict = verdict_on("ring_allreduce", changed("ring_allreduce", (exchange, waiting)))
+    text = changed("ring_allreduce", (exchange, waiting))
+    # A quarter of it for each run, and all of that until the deadlock is told.
+    verdict = verdict_on("ring_allreduce", text, timeout=80)
     assert passed(verdict) == []
     for rank in (0, 1):
         assert f"Rank {rank} was waiting in Send, ring_allreduce.py line" in told(verdict)
-    assert verdict.seconds < SECONDS_UNTIL_A_VERDICT
 
 
 def test_an_allreduce_of_mpis_own_is_no_ring():
@@ -124,28 +131,11 @@ def test_whole_vectors_sent_round_the_ring_are_too_many_bytes():
 
 def test_a_ring_that_works_for_two_ranks_alone_fails():
     text = changed("ring_allreduce", ("after, before = (rank + 1) % size, (rank - 1) % size", PAIR))
-    verdict = verdict_on("ring_allreduce", text)
+    verdict = verdict_on("ring_allreduce", text, timeout=80)
     assert not verdict.passed
 
 
 PAIR = "after, before = rank ^ 1, rank ^ 1"
-
-
-def test_a_repair_that_drops_the_last_image_fails():
-    name = "lab_uneven_shards"
-    call = "return batches(count, hvd.rank(), hvd.size(), batch_size)"
-    fewer = call.replace("(count,", "(count - 1,")
-    assert "1 images were not seen, 0 more than once" in told(
-        verdict_on(name, changed(name, (call, fewer)))
-    )
-
-
-def test_a_repair_that_leaves_out_the_collective_fails():
-    name = "lab_collective_on_rank_0"
-    call = 'hvd.allreduce(np.mean(own), op=hvd.Average, name="loss").numpy()'
-    verdict = verdict_on(name, changed(name, (call, "np.mean(own)")))
-    assert verdict.failure is None
-    assert "every rank has the mean of all ranks' losses" in told(verdict)
 
 
 def test_a_resumed_run_that_breaks_fails_only_the_step_that_resumes():
@@ -155,3 +145,20 @@ def test_a_resumed_run_that_breaks_fails_only_the_step_that_resumes():
     verdict = verdict_on("fashion_mnist", text)
     assert passed(verdict) == [1, 2, 3, 4, 5, 6, 8, 9, 10]
     assert "On 3 ranks on 2 hosts (2 + 1), resumed from a checkpoint, the script" in told(verdict)
+
+
+ENDLESS = {
+    "computes": "while True: pass",
+    "prints": "while True: print('on and on', flush=True)",
+    "waits": "import time; time.sleep(600)",
+    "ignores SIGTERM": (
+        "import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN)\nwhile True: pass"
+    ),
+}
+
+
+@pytest.mark.parametrize("what", ENDLESS)
+def test_a_script_that_never_ends_gets_its_verdict_when_its_time_is_up(what):
+    verdict = verdict_on("fashion_mnist", ENDLESS[what] + "\n", timeout=6)
+    assert passed(verdict) == []
+    assert "The run reached its time limit of 6 s and was ended." in told(verdict)

@@ -4,8 +4,8 @@ import pytest
 
 from hvdcourse.cluster import cluster
 from hvdcourse.cluster.network import burst_bytes
-from hvdcourse.cluster.plan import bits_per_second, checked_slots
-from hvdcourse.errors import BadInput
+from hvdcourse.cluster.plan import checked_slots
+from hvdcourse.errors import BadInput, bits_per_second
 
 
 @pytest.mark.parametrize("slots", [[2, 1, 1], (2, 1, 1), "2,1,1"])

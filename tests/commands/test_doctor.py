@@ -3,6 +3,7 @@
 import json
 import os
 import subprocess
+import sys
 import types
 from importlib import metadata
 
@@ -61,6 +62,18 @@ def test_keras_3_is_named_with_its_fix(monkeypatch):
     finding = by_name(doctor.package_findings())["Keras generation"]
     assert (finding.well, finding.found) == (False, "Keras 3")
     assert "Keras 2 as `keras`; run `make setup`" in finding.fix
+
+
+def test_a_keras_that_hides_keras_2_is_named_with_its_fix(monkeypatch, tmp_path):
+    keras = tmp_path / "keras" / "__init__.py"
+    keras.parent.mkdir()
+    keras.touch()
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "keras", raising=False)
+    finding = by_name(doctor.package_findings())["Keras generation"]
+    assert (finding.well, finding.found) == (False, f"Keras of {keras.parent}")
+    assert f"{keras} hides it" in finding.fix
+    assert "PYTHONPATH" in finding.fix
 
 
 def test_little_memory_and_disk_are_named_with_their_fixes(monkeypatch):

@@ -69,6 +69,11 @@ def one_error_line(done: subprocess.CompletedProcess) -> str:
         ("hint mpi_concepts 0", "there is no step '0'"),
         ("solution mpi_concepts two", "there is no step 'two'"),
         ("reset nothing", "there is no exercise 'nothing'"),
+        ("predict --model alexnet", "model must be one of resnet50, resnet101"),
+        ("predict --model vgg16 --gpus many", "gpus must be a whole number from 1"),
+        ("predict --model vgg16 --gpus 10", "gpus must fill whole hosts of 4"),
+        ("predict --model vgg16 --link 25", "a link must be one of pcie, nvlink, nvlink4, or a"),
+        ("predict --model vgg16 --cycle-ms -1", "cycle_ms must be a number above 0; got '-1'"),
     ],
 )
 def test_each_mistake_gives_one_clear_line_and_status_2(arguments, said, in_process):
@@ -132,6 +137,36 @@ def test_list_shows_every_exercise_and_step(in_process):
             assert f"{step.number}. {step.title}" in shown
 
 
+def test_a_prediction_is_a_table_or_json(in_process):
+    arguments = [
+        "predict",
+        "--model",
+        "vgg16",
+        "--gpus",
+        "64",
+        "--link",
+        "100gbit",
+        "--critical-batch",
+        "8192",
+    ]
+    lines = in_process(*arguments).stdout.splitlines()
+    assert [line.split()[1] for line in lines if line.startswith("│")] == [
+        "1",
+        "2",
+        "4",
+        "8",
+        "16",
+        "32",
+        "64",
+    ]
+    told = json.loads(in_process(*arguments, "--json").stdout)
+    assert told["gpus"] == [1, 2, 4, 8, 16, 32, 64]
+    assert told["settings"]["link"] == "100gbit"
+    faster = json.loads(in_process(*arguments, "--fp16", "--json").stdout)
+    assert faster["seconds"][-1] < told["seconds"][-1]
+    assert faster["time"][-1] < 1 / 32
+
+
 def test_a_reader_that_goes_away_is_no_traceback(project):
     command = f"{sys.executable} -c 'import hvdcourse.commands.main as c; c.main()' list | true"
     done = subprocess.run(command, shell=True, cwd=project, capture_output=True, text=True)
@@ -186,6 +221,26 @@ def test_a_script_with_a_syntax_error_gives_json_too(hvdcourse, project):
     told = json.loads(done.stdout)
     assert not told["passed"]
     assert "mpi_concepts.py, line 1: invalid syntax" in told["error"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ((), "the command line is wrong"),
+        (("mpi_concepts", "--loud"), "the command line is wrong"),
+        (("nothing",), "there is no exercise 'nothing'"),
+        (("mpi_concepts", "99"), "there is no step 99"),
+        (("mpi_concepts", "one"), "a step is a number"),
+        (("mpi_concepts", "--timeout", "0"), "timeout must be a number of seconds above 0"),
+        (("mpi_concepts", "--folder", "/nowhere"), "looked for /nowhere/mpi_concepts.py"),
+    ],
+)
+def test_what_cannot_be_checked_gives_json_too(hvdcourse, arguments, said):
+    done = hvdcourse("check", *arguments, "--json")
+    assert done.returncode == 2
+    told = json.loads(done.stdout)
+    assert not told["passed"]
+    assert said in told["error"]
 
 
 def test_check_for_programs_gives_json_and_junit(hvdcourse, tmp_path):

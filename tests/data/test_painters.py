@@ -6,6 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 from PIL import Image
 
@@ -13,6 +14,7 @@ from hvdcourse import load
 from hvdcourse.data.download import FOLDER_VARIABLE
 from hvdcourse.data.image_folder import find_images
 from hvdcourse.data.painters import EDITION, PAINTERS, draw_once, draw_pictures, image_folder
+from hvdcourse.data.painting import paint
 
 FEW = 0.02
 
@@ -47,6 +49,30 @@ def test_pictures_are_the_same_on_each_call_and_differ_from_each_other(tmp_path)
     assert digest(tmp_path / "one") == digest(tmp_path / "two")
     files = list((tmp_path / "one").rglob("*.jpg"))
     assert len({path.read_bytes() for path in files}) == len(files)
+
+
+# Mean red, green and blue of the upper and of the lower half of each painter's first two pictures.
+COLOURS_OF_EDITION = {
+    "ambrel_tosk": [113, 108, 94, 110, 105, 97],
+    "birne_valko": [79, 84, 84, 95, 100, 100],
+    "cassim_orrel": [154, 126, 231, 114, 89, 202],
+    "dunja_feltz": [121, 114, 105, 113, 108, 99],
+    "elvar_quiss": [115, 95, 105, 134, 114, 125],
+    "fiora_mess": [163, 99, 113, 155, 95, 108],
+    "gorm_hadlik": [130, 73, 64, 123, 62, 52],
+    "ilse_varnot": [139, 110, 140, 148, 121, 132],
+    "jorun_pesk": [136, 140, 128, 134, 130, 126],
+    "lunel_basko": [125, 154, 119, 120, 151, 116],
+    "mirko_stauve": [112, 115, 121, 136, 137, 148],
+}
+
+
+def test_another_numpy_or_pillow_does_not_change_the_edition_unseen():
+    assert EDITION == "painters-1"
+    for number, (name, (_, _, style)) in enumerate(PAINTERS.items()):
+        pictures = [paint(style, np.random.default_rng([number, 0, n])) for n in range(2)]
+        halves = np.array([np.asarray(p).reshape(2, -1, 3).mean(1) for p in pictures]).mean(0)
+        assert np.abs(halves.ravel() - COLOURS_OF_EDITION[name]).max() < 1, name
 
 
 def test_a_picture_is_a_jpeg_of_64x64_pixels_in_its_painters_folder(tmp_path):

@@ -139,52 +139,6 @@ def test_with_fewer_workers_than_asked_for_the_job_waits_so_long_and_ends():
     assert max(one["epoch"] for one in epochs_of(result)) < EPOCHS
 
 
-DISCOVERIES = {
-    "it ends badly": ("echo nobody is there >&2; exit 3", "exit status 3: nobody is there"),
-    "it ends badly and says nothing": ("exit 1", "exit status 1: it printed no error"),
-    "it prints rubbish": ("echo 'node1: 2 slots'", "printed 'node1: 2 slots'; it must print one"),
-    "it is no program": (None, "Permission denied"),
-    "it hangs": ("exec sleep 600", "timed out after"),
-}
-
-
-@pytest.mark.parametrize("fault", DISCOVERIES)
-def test_a_discovery_script_that_is_of_no_use_is_named(fault, tmp_path):
-    text, expected = DISCOVERIES[fault]
-    script = tmp_path / "discover.sh"
-    script.write_text(f"#!/bin/sh\n{text or ''}\n")
-    script.chmod(0o755 if text else 0o644)
-    result = run_disturbed(discovery_script=script)
-    assert (result.reason, result.exit_status) == ("failed", 1)
-    told = "\n".join(result.ranks[0].errors)
-    assert f"the discovery script {script}" in told
-    assert expected in told
-
-
-FAILS_LATER = """#!/bin/sh
-echo >> {calls}
-[ "$(wc -l < {calls})" -gt {good} ] && exit 1
-echo localhost:1
-echo 127.0.0.1:1
-"""
-
-
-@pytest.mark.parametrize("good", [1, 2])
-def test_only_the_launchers_first_call_of_a_discovery_script_must_not_fail(good, tmp_path):
-    """The course's own check calls it once before. Later faults are transient to Horovod."""
-    script, calls = tmp_path / "discover.sh", tmp_path / "calls"
-    script.write_text(FAILS_LATER.format(calls=calls, good=good))
-    script.chmod(0o755)
-    result = run_disturbed(discovery_script=script)
-    told = "\n".join([*result.output[0], *result.ranks[0].errors])
-    # Where the launcher ends, it may do so before its other thread has said the same.
-    said = "Job has been shutdown" if good == 1 else "Failed to execute discovery script"
-    assert said in told
-    assert len(calls.read_text().splitlines()) > good
-    assert (result.reason, result.ok) == (("failed", False) if good == 1 else ("ended", True))
-    assert (result.history.get("epoch", [0])[-1] == EPOCHS) is result.ok
-
-
 def test_ctrl_c_leaves_nothing(tmp_path):
     code = f"""
 from hvdcourse.launch.display import RunDisplay
@@ -222,6 +176,6 @@ def test_this_machine_has_names_for_two_hosts():
 
 def test_a_workers_line_is_shown_behind_the_workers_number(capsys):
     display = RunDisplay("", quiet=False)
-    display.show(OutputLine(0, "stdout", "[3]<stdout>:here"))
-    display.show(OutputLine(0, "stdout", "from the launcher"))
+    display.show(OutputLine(rank=0, stream="stdout", text="[3]<stdout>:here"))
+    display.show(OutputLine(rank=0, stream="stdout", text="from the launcher"))
     assert capsys.readouterr().out == "[3] here\n[0] from the launcher\n"

@@ -278,9 +278,11 @@ def test_a_rank_that_is_killed_after_another_has_raised_is_not_the_first(script)
     path = script("""
         import os, signal, time
         from hvdcourse.rank.place import Place
+        from hvdcourse.rank.run_folder import RunFolder
         if Place.from_environment().rank == 0:
             raise ValueError("too small")
-        time.sleep(1)
+        while RunFolder.of_this_process().read_state(0, "ended") is None:
+            time.sleep(0.01)
         os.kill(os.getpid(), signal.SIGSEGV)
     """)
     result = run_quickly(path, 2, must_succeed=False)

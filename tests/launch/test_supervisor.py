@@ -55,10 +55,10 @@ def start_command(path: Path, backend: str) -> subprocess.Popen:
 @every_start
 def test_at_the_time_limit_everything_ends_and_positions_are_told(start, script):
     path = script(SCRIPT + "    time.sleep(600)\n")
-    result = start(path, 2, timeout=start.limit, must_succeed=False)
+    result = start.until_the_limit(path, 2)
     assert (result.reason, result.exit_status) == ("time limit", 124)
     text = result.explain()
-    assert text.startswith(f"The run reached its time limit of {start.limit} s and was ended.")
+    assert text.startswith(f"The run reached its time limit of {result.timeout:g} s and was ended.")
     assert all(f"Rank {rank} was at script.py line 6: time.sleep(600)" in text for rank in (0, 1))
     assert [rank.describe_end() for rank in result.ranks] == ["did not end by itself"] * 2
 
@@ -66,7 +66,7 @@ def test_at_the_time_limit_everything_ends_and_positions_are_told(start, script)
 @quick_starts
 def test_what_was_printed_before_the_limit_is_kept(start, script):
     path = script("import time; print('so far', end='', flush=True); time.sleep(600)")
-    result = start(path, 2, timeout=start.limit, must_succeed=False)
+    result = start.until_the_limit(path, 2)
     assert result.output == [["so far"]] * 2
 
 
@@ -88,7 +88,7 @@ def test_a_rank_asleep_before_a_collective_ends_the_run_and_both_places_are_name
     if start.backend == "gloo":
         assert (result.reason, result.exit_status) == ("standstill", 124)
         said = r"The run was ended: no rank computed or printed anything for (\d+) s\."
-        assert 3 <= int(re.match(said, text)[1]) <= 30
+        assert int(re.match(said, text)[1]) >= 3
     else:  # Horovod's own stall check ends it
         assert (result.reason, result.exit_status) == ("failed", 1)
         assert text.startswith("No rank failed by itself: the ranks did not all come to the same")
@@ -154,21 +154,21 @@ def test_ranks_that_get_no_core_do_not_stand_still(script):
 @pytest.mark.usefixtures("no_core_is_free")
 def test_a_standstill_is_seen_also_where_no_core_is_free(script):
     path = script("import time; time.sleep(600)")
-    result = run_quickly(path, 2, standstill=2, timeout=40, must_succeed=False)
+    result = run_quickly(path, 2, standstill=2, timeout=100, must_succeed=False)
     assert result.reason == "standstill"
 
 
 @every_start
 def test_a_stopped_rank_is_gone_after_the_time_limit(start, script):
     path = script(SCRIPT + "    os.kill(os.getpid(), signal.SIGSTOP) if rank else time.sleep(600)")
-    result = start(path, 2, timeout=start.limit, must_succeed=False)
+    result = start.until_the_limit(path, 2)
     assert result.reason == "time limit"
 
 
 @every_start
 def test_a_rank_that_ignores_sigterm_is_gone_after_the_time_limit(start, script):
     path = script(SCRIPT + "    signal.signal(signal.SIGTERM, signal.SIG_IGN); time.sleep(600)")
-    assert start(path, 2, timeout=start.limit, must_succeed=False).reason == "time limit"
+    assert start.until_the_limit(path, 2).reason == "time limit"
 
 
 GRANDCHILD = (

@@ -1,7 +1,6 @@
 """The table of nvidia-smi topo -m: read as it is printed, and refused where it is not whole."""
 
 import contextlib
-import re
 from itertools import combinations
 
 import pytest
@@ -124,27 +123,33 @@ def test_a_table_cut_off_anywhere_is_refused_or_has_all_its_links(path):
     assert len(spared) < 10
 
 
+ROWS = "does not have a row for each of its columns"
+
+
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        ("GPU2    SYS     NODE     X      4-7             1\n", "", "has no row GPU2"),
-        ("SYS     NODE     X      4-7             1", "SYS", "row GPU2 has 1 of 3 cells"),
-        ("NODE     X", "NODF     X", "row GPU2, column GPU1 is 'NODF', not one of NV#, PIX"),
-        ("NODE     X", "NV0      X", "'NV0'"),
-        ("NODE     X", "NV#      X", "'NV#'"),
-        ("NODE     X", "PHB      X", "not symmetric: GPU1 to GPU2 is NODE, GPU2 to GPU1 is PHB"),
-        ("NODE     X", "X        X", "column GPU1 is 'X', not one of"),
-        ("GPU0     X", "GPU0    PIX", "row GPU0, column GPU0 is 'PIX', not X"),
-        ("\nGPU2 ", "\nGPU9 ", "row 'GPU9' that its header does not name"),
-        ("GPU1    GPU2    CPU", "GPU1    GPU1    CPU", "no header that names each device once"),
-        ("        GPU0    GPU1    GPU2    CPU Affinity    NUMA Affinity\n", "", "no header"),
+        ("GPU2    SYS     NODE     X      4-7             1\n", "", ROWS),
+        ("\nGPU2 ", "\nGPU9 ", ROWS),
+        ("GPU1    GPU2    CPU", "GPU1    GPU1    CPU", ROWS),
+        ("        GPU0    GPU1    GPU2    CPU Affinity    NUMA Affinity\n", "", ROWS),
+        *[
+            (old, new, "is damaged: row GPU1, column GPU2 and row GPU2, column GPU1 do not have")
+            for old, new in (
+                ("SYS     NODE     X      4-7             1", "SYS"),
+                ("NODE     X", "NODF     X"),
+                ("NODE     X", "NV0      X"),
+                ("NODE     X", "NV#      X"),
+                ("NODE     X", "PHB      X"),
+                ("NODE     X", "X        X"),
+            )
+        ],
     ],
 )
 def test_a_damaged_table_is_refused_by_name(old, new, message):
     assert SMALL.count(old) == 1
-    with pytest.raises(BadTopology, match=re.escape(message)) as refused:
+    with pytest.raises(BadTopology, match=f"^mine.txt {message}"):
         parse_topology(SMALL.replace(old, new), "mine.txt")
-    assert str(refused.value).startswith("mine.txt")
 
 
 def test_a_higher_level_lets_more_pairs_talk_directly():

@@ -20,7 +20,16 @@ ROUNDS = (
             (LAMB, "LAMB(full_rate(arguments.lamb_learning_rate))"),
             said="vectors move by the rate times their norm",
         ),
-        spoiled=(3,),
+        mistake(
+            3,
+            "no warmup",
+            (
+                "    return [warmup, schedule]",
+                "    return [tf.keras.callbacks.LearningRateScheduler("
+                "lambda epoch: learning_rate * factor(epoch))]",
+            ),
+            said="the rates are",
+        ),
     ),
     together(
         mistake(
@@ -36,7 +45,12 @@ ROUNDS = (
             (LAMB, LAMB.replace("BIAS_AND_NORM", '["bias", "beta"]')),
             said="vectors move by the rate times their norm",
         ),
-        spoiled=(3,),
+        mistake(
+            3,
+            "a warmup that goes on",
+            (WARMUP, WARMUP.replace("warmup_epochs,", "warmup_epochs + 1,")),
+            said="the rate rises with every step",
+        ),
     ),
     together(
         mistake(
@@ -44,6 +58,12 @@ ROUNDS = (
             "a normalisation of each image",
             (NORMALISED, "    x = tf.keras.layers.LayerNormalization()(x)\n"),
             said="rank 0: has none",
+        ),
+        mistake(
+            2,
+            "the root of the size",
+            (RATE, RATE + " ** 0.5"),
+            said="1.73 times",
         ),
         mistake(
             3,
@@ -61,6 +81,12 @@ ROUNDS = (
     together(
         mistake(2, "no scaling", (RATE, "return single_rate"), said="1 times"),
         mistake(
+            1,
+            "in training mode always",
+            (NORMALISED, NORMALISED.replace("(x)", "(x, training=True)")),
+            said="in evaluation",
+        ),
+        mistake(
             4,
             "SGD's rate",
             (LAMB, LAMB.replace("lamb_learning_rate", "learning_rate")),
@@ -70,10 +96,34 @@ ROUNDS = (
     ),
     together(
         mistake(
+            1,
+            "averages that hardly move",
+            (NORMALISED, NORMALISED.replace("0.9", "0.999")),
+            said="they are",
+        ),
+        mistake(2, "scaled twice", (RATE, RATE + " ** 2"), said="9 times"),
+        mistake(
+            4,
+            "everything is adapted",
+            (
+                LAMB,
+                LAMB.replace("BIAS_AND_NORM", "BIAS_AND_NORM, exclude_from_layer_adaptation=[]"),
+            ),
+            said="vectors move by the rate times their norm",
+        ),
+        mistake(
             3,
             "half of the warmup",
             (WARMUP, WARMUP.replace("warmup_epochs,", "warmup_epochs // 2,")),
             said="the rate rises with every step",
+        ),
+    ),
+    together(
+        mistake(
+            3,
+            "the warmup alone",
+            ("    return [warmup, schedule]", "    return [warmup]"),
+            said="after the warmup the schedule alone sets the rate",
         ),
     ),
 )

@@ -5,6 +5,7 @@ from mistakes.round import mistake, together
 GPU = "gpus[hvd.local_rank()]"
 TAPE = "        tape = hvd.DistributedGradientTape(tape)\n"
 BROADCAST = "hvd.broadcast_variables(model.variables, root_rank=0)"
+APPLY = "optimizer.apply_gradients(zip(gradients, model.trainable_variables, strict=True))"
 SHARE = "batches(count, hvd.rank(), hvd.size(), batch_size, seed=0, epoch=epoch)"
 LOSS = 'loss = float(hvd.allreduce(np.float64(loss), op=hvd.Average, name="loss"))'
 
@@ -21,6 +22,23 @@ ROUNDS = (
             "the sum",
             (LOSS, LOSS.replace("Average", "Sum")),
             said="the sum of the ranks' losses",
+        ),
+        mistake(
+            2,
+            "rank 0's gradients, for all",
+            (TAPE, ""),
+            (
+                APPLY,
+                "gradients = [hvd.broadcast(part, root_rank=0) for part in gradients]\n        "
+                + APPLY,
+            ),
+            said="rank 1: its updates use the gradients of rank 0",
+        ),
+        mistake(
+            3,
+            "one step too late",
+            ("if optimizer.iterations == 1:", "if optimizer.iterations == 2:"),
+            said="away from rank 0's weights",
         ),
     ),
     together(
@@ -39,6 +57,12 @@ ROUNDS = (
             (SHARE, SHARE.replace("hvd.rank", "hvd.local_rank")),
             said="ranks 0 and 2 train on the same images",
         ),
+        mistake(
+            3,
+            "the first layer alone",
+            (BROADCAST, BROADCAST.replace("model.variables", "model.variables[:2]")),
+            said="away from rank 0's weights",
+        ),
         mistake(5, "one's own", (LOSS, "pass"), said="which are its own"),
     ),
     together(
@@ -49,11 +73,7 @@ ROUNDS = (
             2,
             "averaged by hand with the local size",
             (TAPE, TAPE.replace("(tape)", "(tape, op=hvd.Sum)")),
-            (
-                "optimizer.apply_gradients(zip(gradients,",
-                "gradients = [part / 2 for part in gradients]\n"
-                "        optimizer.apply_gradients(zip(gradients,",
-            ),
+            (APPLY, "gradients = [part / 2 for part in gradients]\n        " + APPLY),
             said="its updates use 1.5 times the mean",
         ),
         mistake(
@@ -68,8 +88,20 @@ ROUNDS = (
             (LOSS, 'loss = float(hvd.broadcast(np.float64(loss), root_rank=0, name="loss"))'),
             said="those of rank 0",
         ),
+        mistake(
+            3,
+            "the optimizer's state alone",
+            (BROADCAST, "pass"),
+            said="away from rank 0's weights",
+        ),
     ),
     together(
+        mistake(
+            1,
+            "the number of the host",
+            (GPU, "gpus[hvd.cross_rank()]"),
+            said="rank 2: rank 2 of 3, with local rank 0, sees GPU 1",
+        ),
         mistake(2, "no averaging", (TAPE, ""), said="its own gradients alone"),
         mistake(
             4,
@@ -77,8 +109,35 @@ ROUNDS = (
             (SHARE, SHARE.replace("hvd.rank(), hvd.size()", "0, 1")),
             said="ranks 0 and 1 and 2 train on the same images",
         ),
+        mistake(
+            5,
+            "the sum over the local size",
+            (LOSS, LOSS.replace("Average", "Sum") + " / 2"),
+            said="1.5 times the mean",
+        ),
     ),
     together(
+        mistake(
+            1,
+            "as many GPUs as the host has ranks",
+            (f"({GPU}, ", "(gpus[: hvd.local_size()], "),
+            said="rank 0: rank 0 of 3, with local rank 0, sees GPUs 0, 1",
+        ),
+        mistake(
+            2,
+            "divided once more",
+            (
+                APPLY,
+                "gradients = [part / hvd.size() for part in gradients]\n        " + APPLY,
+            ),
+            said="its updates use 0.333 times the mean",
+        ),
+        mistake(
+            5,
+            "the last epoch alone",
+            ("losses.append(loss)", "losses = [loss]"),
+            said="1 number for 2 epochs",
+        ),
         mistake(
             3,
             "never",

@@ -26,6 +26,18 @@ ACCURACY_ALONE = """callbacks = [tf.keras.callbacks.LambdaCallback(
             )
         )]"""
 
+OF_RANK_0 = """def of_rank_0(apply):
+    def call(pairs, **options):
+        pairs = [(hvd.broadcast(part, root_rank=0), variable) for part, variable in pairs]
+        return apply(pairs, **options)
+    return call
+
+
+"""
+SKIPPED = "first_epoch = resume(model, arguments.folder); first_epoch += first_epoch > 0"
+TWO_MASTERS = """    constant = tf.keras.callbacks.LearningRateScheduler(lambda e: learning_rate)
+    return [warmup, schedule, constant]"""
+
 ROUNDS = (
     together(
         mistake(1, "the GPU of the rank", (GPU, "gpus[hvd.rank()]"), said="sees GPU 2"),
@@ -33,7 +45,7 @@ ROUNDS = (
             2,
             "one voice a host",
             (PRINT, PRINT.replace("rank()", "local_rank()")),
-            said="rank 2: printed 1 lines",
+            said="rank 2: printed 1 line:",
         ),
         mistake(
             5,
@@ -42,10 +54,16 @@ ROUNDS = (
             said="ranks 0 and 2 train on the same images",
         ),
         mistake(
+            3,
+            "the gradients of two steps at a time",
+            (WRAP, WRAP.replace("(optimizer)", "(optimizer, backward_passes_per_step=2)")),
+            said="gradients, ",
+        ),
+        mistake(
             6,
             "the local rank",
             (TESTS, TESTS.replace("hvd.rank", "hvd.local_rank")),
-            said="each of the 360 test images is evaluated by one rank",
+            said="rank 0: evaluates 120 images, some of which rank 2 has, too",
         ),
         mistake(
             7,
@@ -65,8 +83,15 @@ ROUNDS = (
             (VERBOSE, "verbose = 2"),
             said="rank 1: printed 8 lines",
         ),
+        mistake(1, "all GPUs", ("    if gpus:\n", "    if not gpus:\n"), said="GPUs 0, 1, 2, 3"),
         mistake(3, "no averaging", (WRAP, ""), said="its own gradients alone"),
-        mistake(6, "no average", (AVERAGE, "callbacks = []"), said="of the whole test set"),
+        mistake(
+            5,
+            "every rank has its own order",
+            ("seed=arguments.seed,", "seed=arguments.seed + rank,"),
+            said="images were not seen",
+        ),
+        mistake(6, "no average", (AVERAGE, "callbacks = []"), said="that of its own share"),
         mistake(7, "all write", (WRITES, WRITES.replace(" and hvd.rank() == 0", "")), said="wrote"),
         mistake(8, "no scaling", (RATE, "return arguments.learning_rate"), said="1 times 0.02"),
         spoiled=(4, 9),
@@ -80,6 +105,19 @@ ROUNDS = (
             "nothing sent",
             (WEIGHTS, ""),
             said="every rank goes on with rank 0's weights",
+        ),
+        mistake(
+            2,
+            "nobody speaks",
+            (PRINT, PRINT.replace("== 0", "< 0")),
+            (VERBOSE, "verbose = 0"),
+            said="rank 0: printed 0 lines",
+        ),
+        mistake(
+            3,
+            "a wrapper that is thrown away",
+            (WRAP, "    hvd.DistributedOptimizer(optimizer)\n"),
+            said="its own gradients alone",
         ),
         mistake(
             5,
@@ -114,6 +152,39 @@ ROUNDS = (
             (WRAP, WRAP.replace("(optimizer)", "(optimizer, op=hvd.Sum)")),
             said="its updates use 3 times the mean",
         ),
+        mistake(
+            1,
+            "the number of the host",
+            (GPU, "gpus[hvd.cross_rank()]"),
+            said="rank 2: rank 2 of 3, with local rank 0, sees GPU 1",
+        ),
+        mistake(
+            2,
+            "the first line comes from everywhere",
+            (PRINT, PRINT.replace("hvd.rank() == 0", "model")),
+            said="rank 1: printed 1 line:",
+        ),
+        mistake(
+            5,
+            "the last image is left out",
+            (
+                "len(images), rank, size, arguments.batch_size,",
+                "len(images) - 1, rank, size, arguments.batch_size,",
+            ),
+            said="1 images were not seen, 0 more than once",
+        ),
+        mistake(
+            8,
+            "the root of the size",
+            (RATE, RATE + " ** 0.5"),
+            said="1.73 times 0.02",
+        ),
+        mistake(
+            10,
+            "Adam with a schedule of NovoGrad's rate",
+            (NOVOGRAD, "optimizer = tf.keras.optimizers.RMSprop(learning_rate)"),
+            said="each layer's gradient is divided by its norm",
+        ),
         mistake(6, "the loss stays", (AVERAGE, ACCURACY_ALONE), said="every rank has the loss of"),
         mistake(
             7,
@@ -129,12 +200,128 @@ ROUNDS = (
         ),
     ),
     together(
+        mistake(
+            1,
+            "as many GPUs as the host has ranks",
+            (f"({GPU}, ", "(gpus[: hvd.local_size()], "),
+            said="sees GPUs 0, 1",
+        ),
+        mistake(
+            2,
+            "the last rank speaks",
+            (PRINT, PRINT.replace("== 0", "== hvd.size() - 1")),
+            (VERBOSE, VERBOSE.replace("== 0", "== hvd.size() - 1")),
+            said="rank 2: printed",
+        ),
+        mistake(
+            6,
+            "the training images",
+            ("data.test_images[mine], data.test_labels[mine]", "images[mine], labels[mine]"),
+            said="the ranks evaluate on the test images of --data, as they are",
+        ),
         mistake(7, "the epoch stays", (EPOCH, ""), said="resumed from a checkpoint, the script"),
+        mistake(
+            8,
+            "scaled twice",
+            (RATE, RATE + " ** 2"),
+            said="9 times 0.02",
+        ),
+        mistake(
+            10,
+            "each gradient is cut at a norm of 1",
+            (NOVOGRAD, "optimizer = tf.keras.optimizers.SGD(learning_rate, clipnorm=1.0)"),
+            said="each layer's gradient is divided by its norm",
+        ),
         mistake(
             9,
             "a jump after the warmup",
             (WARMUP, WARMUP.replace("learning_rate,", "learning_rate / hvd.size(),", 1)),
             said="the rate rises with every step",
+        ),
+        crashes=True,
+    ),
+    together(
+        mistake(
+            3,
+            "rank 0's gradients, for all",
+            (WRAP, "    optimizer.apply_gradients = of_rank_0(optimizer.apply_gradients)\n"),
+            ("def make_optimizer(", f"{OF_RANK_0}def make_optimizer("),
+            said="rank 1: its updates use the gradients of rank 0",
+        ),
+        mistake(
+            4,
+            "the last rank's",
+            (WEIGHTS, WEIGHTS.replace("=0", "=hvd.size() - 1")),
+            said="got the weights of rank 2",
+        ),
+        mistake(
+            5,
+            "all images everywhere",
+            (BATCHES, "first_epoch, 0, 1)"),
+            said="train on the same images",
+        ),
+        mistake(
+            7,
+            "one epoch is skipped",
+            ("first_epoch = resume(model, arguments.folder)", SKIPPED),
+            said="made 1 more epochs",
+        ),
+        mistake(
+            9,
+            "no warmup",
+            (
+                "    return [warmup, schedule]",
+                "    return [tf.keras.callbacks.LearningRateScheduler("
+                "lambda e: learning_rate * factor(e))]",
+            ),
+            said="the rates are",
+        ),
+    ),
+    together(
+        mistake(
+            4,
+            "the first layer alone",
+            (WEIGHTS, WEIGHTS.replace("model.variables", "model.variables[:2]")),
+            said="away from rank 0's weights",
+        ),
+        mistake(
+            7,
+            "nobody writes",
+            (WRITES, WRITES.replace("== 0", "< 0")),
+            said="rank 0: wrote 0 files",
+        ),
+        mistake(
+            9,
+            "the warmup alone",
+            ("    return [warmup, schedule]", "    return [warmup]"),
+            said="after the warmup the schedule alone sets the rate",
+        ),
+    ),
+    together(
+        mistake(
+            4,
+            "after the training",
+            (WEIGHTS, ""),
+            (
+                '    record("val_accuracy"',
+                '    broadcast_variables(model.variables, root_rank=0)\n    record("val_accuracy"',
+            ),
+            said="away from rank 0's weights",
+        ),
+        mistake(
+            9,
+            "two masters",
+            ("    return [warmup, schedule]", TWO_MASTERS),
+            said="the rate rises with every step",
+        ),
+        spoiled=(7,),
+    ),
+    together(
+        mistake(
+            4,
+            "under a condition",
+            (WEIGHTS, "    if hvd.rank() == 0:\n    " + WEIGHTS),
+            said=("Rank 0 was waiting in", ": broadcast_variables(model.variables, root_rank=0)"),
         ),
         crashes=True,
     ),

@@ -88,4 +88,26 @@ ROUNDS = (
             5, "the whole name", (EXCLUDES, "return name in self.exclude"), said="is not excluded"
         ),
     ),
+    together(
+        mistake(
+            1, "of g², not of g", (M, M.replace("* g)", "* g * g)")), said="the first moment m"
+        ),
+        mistake(
+            2,
+            "updates counted from 0",
+            (CORRECTION, CORRECTION.replace("**t", "**(t - 1)")),
+            said="the direction r has numbers that are not finite",
+        ),
+        mistake(5, "none of them", (EXCLUDES, "return False"), said="is not excluded"),
+        spoiled=(3, 4),
+    ),
+    together(
+        mistake(3, "of the update", (DECAY, "u = r + self.decay * r"), said="u is"),
+        mistake(
+            4,
+            "no care for zeros",
+            (RATIO, "return x_norm / u_norm"),
+            said="the ratio is",
+        ),
+    ),
 )

@@ -33,6 +33,12 @@ ROUNDS = (
             said="have several",
         ),
         mistake(
+            3,
+            "the average of all directions",
+            (BROADCAST, "direction = hvd.allreduce(direction).numpy()"),
+            said="rank 0: uses the mean of all ranks' directions",
+        ),
+        mistake(
             4,
             "one's own share alone",
             (MEAN, "mean = images[rows].mean(axis=0)"),
@@ -117,7 +123,7 @@ ROUNDS = (
             6,
             "rows that are not sorted by destination",
             ('rows[np.argsort(destination, kind="stable")]', "rows"),
-            said="are not its own",
+            said="not its own",
         ),
         mistake(
             7,
@@ -171,7 +177,7 @@ ROUNDS = (
             6,
             "the next rank",
             (DESTINATION, "destination = (labels[rows] + 1) % size"),
-            said="are missing",
+            said="missing",
         ),
         mistake(
             7,
@@ -188,6 +194,12 @@ ROUNDS = (
         ),
     ),
     together(
+        mistake(
+            1,
+            "the rank on two equal hosts",
+            (PLACE, PLACE.replace("hvd.local_rank()", "hvd.rank() % 2")),
+            said=("on 3 ranks on 2 hosts (1 + 2):", "rank 1: reported {'rank': 1, 'size': 3, 'lo"),
+        ),
         mistake(
             2,
             "the first ranks get one more, the last one what is left",

@@ -8,6 +8,11 @@ ADD = "vector[in_start:in_end] += incoming"
 REDUCED = """        out_start, out_end = bounds[(rank + 1 - turn) % size]
         in_start, in_end = bounds[(rank - turn) % size]
 """
+INTO_PLACE = "exchange(vector[out_start:out_end], vector[in_start:in_end], communicator)"
+ADDED = (
+    "incoming = np.empty(in_end - in_start); exchange(vector[out_start:out_end], incoming, "
+    "communicator); vector[in_start:in_end] += incoming"
+)
 SCATTERED = """        out_start, out_end = bounds[(rank - turn) % size]
         in_start, in_end = bounds[(rank - turn - 1) % size]
 """
@@ -18,9 +23,9 @@ ROUNDS = (
             1,
             "the last chunk takes what is left",
             (CUTS, "cuts = [k * (length // size) for k in range(size)] + [length]"),
-            said="differ by 1 at most in length",
+            said=("differ by 1 at most in length", "the chunks have"),
         ),
-        mistake(3, "nothing added", (ADD, ADD.replace("+=", "=")), said="holds the finished sums"),
+        mistake(3, "nothing added", (ADD, ADD.replace("+=", "=")), said="and not of chunk 1"),
         mistake(
             4,
             "one turn too few",
@@ -37,6 +42,18 @@ ROUNDS = (
             "all chunks but the last are rounded up",
             (CUTS, "cuts = [min(length, k * -(-length // size)) for k in range(size + 1)]"),
             said="differ by 1 at most in length",
+        ),
+        mistake(
+            3,
+            "one turn too few",
+            (f"range(size - 1):\n{SCATTERED}", f"range(size - 2):\n{SCATTERED}"),
+            said="and not of chunk 0",
+        ),
+        mistake(
+            4,
+            "added instead of put in its place",
+            (INTO_PLACE, ADDED),
+            said="is not the finished one",
         ),
     ),
     together(
@@ -57,7 +74,7 @@ ROUNDS = (
             1,
             "a start and a length",
             ("bounds = [(cuts[k], cuts[k + 1])", "bounds = [(cuts[k], cuts[k + 1] - cuts[k])"),
-            said="without gaps",
+            said="chunk 0 ends at",
         ),
         spoiled=(3, 4),
         crashes=True,
@@ -67,8 +84,62 @@ ROUNDS = (
             2,
             "one's own numbers",
             (SENDRECV, f"{SENDRECV}; incoming[:] = np.resize(outgoing, incoming.shape)"),
-            said="every rank receives what the rank before it has sent",
+            said="rank 0: received its own numbers",
         ),
         spoiled=(3, 4),
+    ),
+    together(
+        mistake(
+            1,
+            "what does not divide is lost",
+            (CUTS, "cuts = [k * (length // size) for k in range(size + 1)]"),
+            said="the chunks go from 0 to",
+        ),
+        mistake(
+            2,
+            "received, but nobody waits for it",
+            (
+                SENDRECV,
+                "communicator.Isend(outgoing, dest=after).Wait() if rank % 2 else None; "
+                "communicator.Irecv(incoming, source=before)",
+            ),
+            said="rank 0: received nothing: the buffer still holds its zeros",
+        ),
+        spoiled=(3, 4),
+    ),
+    together(
+        mistake(
+            3,
+            "one chunk too far",
+            (
+                SCATTERED,
+                SCATTERED.replace("(rank - turn - 1)", "(rank - turn - 2)").replace(
+                    "(rank - turn)", "(rank - turn - 1)"
+                ),
+            ),
+            said="and not of chunk 1",
+        ),
+        mistake(
+            4,
+            "in the order of step 3",
+            (REDUCED, SCATTERED),
+            said="is not the finished one",
+        ),
+    ),
+    together(
+        mistake(
+            1,
+            "2 for the size",
+            (CUTS, "size = 2; cuts = [k * length // size for k in range(size + 1)]"),
+            said=("On 3 ranks the script did not end well.", "IndexError"),
+        ),
+        mistake(3, "added twice", (ADD, ADD.replace("+=", "+= 2 *")), said="and not of chunk 1"),
+        mistake(
+            4,
+            "one turn too many",
+            (f"range(size - 1):\n{REDUCED}", f"range(size):\n{REDUCED}"),
+            said="in 2 messages",
+        ),
+        crashes=True,
     ),
 )

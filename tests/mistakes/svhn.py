@@ -11,6 +11,15 @@ VERBOSE = "verbose = 2 if hvd.rank() == 0 else 0"
 TESTS = "mine = shard(len(data.test_images), hvd.rank(), hvd.size())"
 WHOLE = "test_loss, accuracy = np.array(sums) / len(data.test_images)"
 
+OF_RANK_0 = """def of_rank_0(apply):
+    def call(pairs, **options):
+        pairs = [(hvd.broadcast(part, root_rank=0), variable) for part, variable in pairs]
+        return apply(pairs, **options)
+    return call
+
+
+"""
+
 ROUNDS = (
     together(
         mistake(1, "the GPU of the rank", (GPU, "gpus[hvd.rank()]"), said="sees GPU 2"),
@@ -18,7 +27,25 @@ ROUNDS = (
             5,
             "the local rank",
             (TESTS, TESTS.replace("hvd.rank", "hvd.local_rank")),
-            said="is evaluated by one rank",
+            said="some of which rank 2 has, too",
+        ),
+        mistake(
+            2,
+            "the gradients of two steps at a time",
+            (WRAP, WRAP.replace("(args.rate))", "(args.rate), backward_passes_per_step=2)")),
+            said="updates",
+        ),
+        mistake(
+            3,
+            "before there are any variables",
+            (BROADCAST, ""),
+            (
+                "    started = time.perf_counter()\n",
+                "    from horovod.tensorflow import broadcast_variables\n"
+                "    broadcast_variables(net.variables, root_rank=0)\n"
+                "    started = time.perf_counter()\n",
+            ),
+            said="away from rank 0's weights",
         ),
         mistake(
             6, "one writer a host", (WRITES, WRITES.replace("rank", "local_rank")), said="2: wrote"
@@ -32,7 +59,14 @@ ROUNDS = (
             5,
             "one share's",
             (WHOLE, "test_loss, accuracy = means"),
-            said="of the whole test set",
+            said="that of its own share",
+        ),
+        mistake(1, "all GPUs", ("    if gpus:\n", "    if not gpus:\n"), said="GPUs 0, 1, 2, 3"),
+        mistake(
+            4,
+            "nothing shared out",
+            (SHARD, "share = ds"),
+            said="train on the same images",
         ),
         mistake(
             6,
@@ -49,12 +83,24 @@ ROUNDS = (
             (WRAP, WRAP.replace("(args.rate))", "(args.rate), op=hvd.Sum)")),
             said="3 times the mean",
         ),
+        mistake(
+            1,
+            "the number of the host",
+            (GPU, "gpus[hvd.cross_rank()]"),
+            said="rank 2: rank 2 of 3, with local rank 0, sees GPU 1",
+        ),
+        mistake(
+            4,
+            "shuffled, each in another order, before it is shared out",
+            (SHARD, SHARD.replace("ds.", "ds.shuffle(len(x)).")),
+            said="images were not seen",
+        ),
         mistake(3, "nothing sent", (BROADCAST, ""), said="away from rank 0's weights"),
         mistake(
             5,
             "not divided",
             (WHOLE, "test_loss, accuracy = np.array(sums)"),
-            said="of the whole test set",
+            said="the sum over all images",
         ),
         mistake(6, "all write", (WRITES, "    if out:"), said="rank 1: wrote"),
     ),
@@ -62,13 +108,78 @@ ROUNDS = (
         mistake(
             1, "the first GPU", (GPU, "gpus[0]"), said="rank 1: rank 1 of 3, with local rank 1, se"
         ),
+        mistake(
+            2,
+            "a wrapper that is thrown away",
+            (
+                WRAP,
+                "optimizer = tf.keras.optimizers.Adam(args.rate); "
+                "hvd.DistributedOptimizer(tf.keras.optimizers.Adam(args.rate))",
+            ),
+            said="own gradients alone",
+        ),
+        mistake(
+            4,
+            "the last batch of each is dropped",
+            (
+                "batch(batch_size).rebatch(lengths)",
+                "batch(batch_size, drop_remainder=True)",
+            ),
+            said="images were not seen",
+        ),
+        mistake(
+            6,
+            "nobody writes",
+            (WRITES, "    if out and hvd.rank() == hvd.size():"),
+            said="rank 0: wrote 0 files",
+        ),
         mistake(3, "root 1", (BROADCAST, BROADCAST.replace("(0)", "(1)")), said="of rank 1"),
         mistake(
             5,
             "divided by the local size",
             (WHOLE, "test_loss, accuracy = np.array(sums) / len(mine) / 2"),
-            said="of the whole test set",
+            said="1.5 times that",
         ),
+    ),
+    together(
+        mistake(
+            1,
+            "as many GPUs as the host has ranks",
+            (f"({GPU}, ", "(gpus[: hvd.local_size()], "),
+            said="sees GPUs 0, 1",
+        ),
+        mistake(
+            2,
+            "rank 0's gradients, for all",
+            (
+                WRAP,
+                "optimizer = tf.keras.optimizers.Adam(args.rate); "
+                "optimizer.apply_gradients = of_rank_0(optimizer.apply_gradients)",
+            ),
+            ("def make_callbacks(out):", f"{OF_RANK_0}def make_callbacks(out):"),
+            said="rank 1: its updates use the gradients of rank 0",
+        ),
+        mistake(
+            3,
+            "once the training is over",
+            (BROADCAST, ""),
+            (
+                "    seconds = time",
+                "    from horovod.tensorflow import broadcast_variables\n"
+                "    broadcast_variables(net.variables, root_rank=0)\n    seconds = time",
+            ),
+            said="away from rank 0's weights",
+        ),
+        mistake(
+            5,
+            "the sum of the means",
+            (
+                "np.array(means) * len(mine)",
+                "np.array(means) * len(data.test_images)",
+            ),
+            said="the sum of the ranks' means",
+        ),
+        mistake(6, "all speak", (VERBOSE, "verbose = 2"), said="rank 1: printed"),
     ),
     together(
         mistake(

@@ -30,8 +30,8 @@ def images(tmp_path):
     return path
 
 
-def test_the_network_has_the_stated_shapes_and_size():
-    from hvdcourse.training.models import bottleneck_resnet
+def test_the_network_has_the_stated_shapes_and_size(tools):
+    from resnet import bottleneck_resnet
 
     model = bottleneck_resnet()
     assert model.count_params() == 467_082
@@ -44,8 +44,7 @@ def test_the_network_has_the_stated_shapes_and_size():
 def test_the_fast_layers_compute_what_keras_computes(tools):
     import tensorflow as tf
     from fast_layers import FastConv2D
-
-    from hvdcourse.training.models import bottleneck_resnet
+    from resnet import bottleneck_resnet
 
     images = tf.random.stateless_uniform((8, 32, 32, 3), [0, 1])
 

@@ -1,6 +1,5 @@
 """A checkpoint is whole or it is not there, whatever happens while it is written."""
 
-import os
 import signal
 import subprocess
 import sys
@@ -9,7 +8,7 @@ import time
 import numpy as np
 import pytest
 
-from hvdcourse.training.checkpoints import CannotSave, load_newest, save, saved_in
+from hvdcourse.training.checkpoints import load_newest, save, saved_in
 
 pytestmark = pytest.mark.timeout(60)
 
@@ -43,25 +42,14 @@ def test_the_last_ones_stay_and_the_newest_is_loaded(tmp_path):
     assert load_newest(tmp_path).number == 1000000
 
 
-def test_a_new_training_keeps_its_own_among_those_of_a_longer_one(tmp_path):
+def test_a_new_training_in_the_folder_of_a_longer_one_goes_on_with_its_own(tmp_path):
     for number in (8, 9, 10):
         save(tmp_path, number, arrays(number), keep=3)
     save(tmp_path, 1, arrays(1), keep=3)
-    assert load_newest(tmp_path).number == 1
-    assert [path.name for path in saved_in(tmp_path)] == [
-        "checkpoint-000001.npz",
-        "checkpoint-000010.npz",
-        "checkpoint-000009.npz",
-    ]
-    save(tmp_path, 2, arrays(2), keep=1)
-    assert names(tmp_path) == ["checkpoint-000002.npz"]
-
-
-def test_a_clock_that_was_set_back_makes_no_checkpoint_old(tmp_path):
-    later = time.time() + 1000
-    os.utime(save(tmp_path, 1, arrays(1)), (later, later))
-    save(tmp_path, 2, arrays(2), keep=1)
-    assert names(tmp_path) == ["checkpoint-000002.npz"]
+    assert names(tmp_path) == ["checkpoint-000001.npz"]
+    save(tmp_path, 2, arrays(2), keep=3)
+    assert load_newest(tmp_path).number == 2
+    assert names(tmp_path) == ["checkpoint-000001.npz", "checkpoint-000002.npz"]
 
 
 def test_without_checkpoints_there_is_nothing_to_load(tmp_path):
@@ -105,37 +93,11 @@ def test_a_changed_byte_anywhere_is_noticed_or_changes_nothing(mask, tmp_path, c
     assert capsys.readouterr().err.count("is damaged and was skipped") == noticed
 
 
-FULL_DISK = """
-import resource, signal, sys
-import numpy as np
-from hvdcourse.training.checkpoints import CannotSave, save
-# As on a full disk, a write goes so far and no farther.
-signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[2]), resource.RLIM_INFINITY))
-try:
-    save(sys.argv[1], 2, {"weights": np.zeros(100_000)})
-except CannotSave as error:
-    sys.exit(str(error))
-"""
-
-
-@pytest.mark.parametrize("room", [0, 1, 1000, 400_000, 799_999])
-def test_a_full_disk_is_told_and_costs_nothing_that_was_there(room, tmp_path):
-    save(tmp_path, 1, arrays(1))
-    command = [sys.executable, "-c", FULL_DISK, str(tmp_path), str(room)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=30)
-    assert done.returncode == 1
-    (line,) = done.stderr.splitlines()
-    assert f"{tmp_path}/checkpoint-000002.npz was not saved: " in line
-    assert names(tmp_path) == ["checkpoint-000001.npz"]
-    assert load_newest(tmp_path).number == 1
-
-
 @pytest.mark.filterwarnings("error")
 def test_a_disk_that_fills_up_is_told_and_keeps_the_last_one_that_had_room(small_disk):
     folder = small_disk(1024)
     save(folder, 1, {"weights": np.zeros(100_000)})
-    with pytest.raises(CannotSave, match="No space left on device"):
+    with pytest.raises(OSError, match="No space left on device"):
         save(folder, 2, {"weights": np.ones(100_000)})
     assert names(folder) == ["checkpoint-000001.npz"]
     assert load_newest(folder).number == 1
@@ -177,5 +139,5 @@ def test_what_makes_no_sense_is_refused(number, keep, tmp_path):
 
 def test_a_folder_that_cannot_be_made_is_named(tmp_path):
     (tmp_path / "file").touch()
-    with pytest.raises(CannotSave, match="file/below"):
+    with pytest.raises(NotADirectoryError, match="file/below"):
         save(tmp_path / "file" / "below", 1, arrays(1))

@@ -4,9 +4,9 @@ import horovod.tensorflow as hvd
 import tensorflow as tf
 from common import Meter, cross_entropy, keep_sizes, read_arguments, read_images
 from fast_layers import FastConv2D
+from resnet import bottleneck_resnet
 
 from hvdcourse.data.shards import batches
-from hvdcourse.training.models import bottleneck_resnet
 
 
 def main():

@@ -9,9 +9,9 @@ import os
 import tensorflow as tf
 from common import Meter, cross_entropy, keep_sizes, read_arguments, read_images
 from fast_layers import FastConv2D
+from resnet import bottleneck_resnet
 
 from hvdcourse.rank.place import Place
-from hvdcourse.training.models import bottleneck_resnet
 
 
 def tell_the_workers(ports, place):

@@ -4,8 +4,7 @@ import horovod.tensorflow.keras as hvd
 import numpy as np
 import tensorflow as tf
 from common import Meter, cross_entropy, keep_sizes, read_arguments, read_images
-
-from hvdcourse.training.models import bottleneck_resnet
+from resnet import bottleneck_resnet
 
 
 def main():

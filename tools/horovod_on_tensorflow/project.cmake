@@ -26,8 +26,14 @@ function(compile_fewer_files)
     TARGET_DIRECTORY tensorflow PROPERTY SKIP_UNITY_BUILD_INCLUSION TRUE)
 endfunction()
 
+function(add_gpu_stream)
+  target_sources(tensorflow PRIVATE "${CMAKE_CURRENT_FUNCTION_LIST_DIR}/gpu_stream.cc")
+endfunction()
+
 cmake_language(DEFER CALL find_headers)
-# A build for GPUs keeps Horovod's own way.
-if(NOT DEFINED ENV{HOROVOD_GPU_OPERATIONS})
+# A build for GPUs keeps Horovod's own way of compiling.
+if(DEFINED ENV{HOROVOD_GPU_OPERATIONS})
+  cmake_language(DEFER CALL add_gpu_stream)
+else()
   cmake_language(DEFER CALL compile_fewer_files)
 endif()

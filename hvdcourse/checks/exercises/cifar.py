@@ -196,5 +196,4 @@ EXERCISE = Exercise(
     observe="training",
     trials=lambda _: trials(),
     steps=STEPS,
-    timeout=120,
 )

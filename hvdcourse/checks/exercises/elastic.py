@@ -232,6 +232,5 @@ EXERCISE = Exercise(
     observe="",
     trials=lambda _: trials(),
     steps=STEPS,
-    timeout=120,
     standstill=30,
 )

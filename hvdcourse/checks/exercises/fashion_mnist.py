@@ -245,5 +245,4 @@ EXERCISE = Exercise(
     observe="training",
     trials=trials,
     steps=STEPS,
-    timeout=120,
 )

@@ -86,10 +86,13 @@ def array(value: Any) -> np.ndarray:
 def difference(what: str, value: np.ndarray, expected: np.ndarray, scale: float = 0.0) -> str:
     """Say how an array differs from what it should be; "" where it does not.
 
+    Where this is no number, because something before it went wrong, there is nothing to say.
     ``scale`` is the size of numbers whose rounding the array has; its own without it.
     """
     if value.shape != expected.shape:
         return f"{what} has the shape {value.shape} instead of {expected.shape}"
+    if not np.isfinite(expected).all():
+        return ""
     if not np.isfinite(value).all():
         return f"{what} has numbers that are not finite"
     largest = np.abs(expected).max()

@@ -98,6 +98,8 @@ def check_broadcast(run: ObservedRun) -> None:
 def whose(direction: np.ndarray, drawn: list[np.ndarray], rank: int) -> str:
     """Say which rank drew a direction."""
     by = [other for other, of_rank in enumerate(drawn) if close(direction, of_rank)]
+    if not by and close(direction, np.mean(drawn, axis=0)):
+        return "the mean of all ranks' directions"
     if not by:
         return f"a direction that no rank has drawn, {in_short(direction)}"
     return "the one that it has drawn itself" if rank in by else f"the one of rank {by[0]}"
@@ -167,7 +169,7 @@ def check_regroup(run: ObservedRun) -> None:
     lines = []
     for rank, rows in enumerate(regrouped):
         missing, extra = len(set(expected[rank]) - set(rows)), len(set(rows) - set(expected[rank]))
-        lines.append(f"has {len(rows)} images; {missing} are missing, {extra} are not its own")
+        lines.append(f"has {len(rows)} images: {missing} missing, {extra} not its own")
     demand_by_collective(
         "rank r has exactly the images whose digit d has d % size == r, by a collective",
         [sorted(rows) == right for rows, right in zip(regrouped, expected, strict=True)],
@@ -298,8 +300,9 @@ EXERCISE = Exercise(
     observe="concepts",
     trials=lambda folder: [
         Trial(hosts=UNEVEN_HOSTS, arguments=arguments(folder / "summary.txt", 2)),
-        # Two ways to share unevenly, and each shows for one remainder alone.
-        Trial(hosts=UNEVEN_HOSTS, arguments=arguments(folder / "another.txt", 1), steps=(2,)),
+        # Two ways to share unevenly, and each shows for one remainder alone. On 2 + 1 the local
+        # rank is also rank % 2; on 1 + 2 it is not.
+        Trial(hosts=(1, 2), arguments=arguments(folder / "another.txt", 1), steps=(1, 2)),
         Trial(hosts=ALONE, arguments=arguments(folder / "alone.txt", 1)),
     ],
     steps=STEPS,

@@ -1,12 +1,13 @@
 """How samples must be shared out, in training and in evaluation, by what each rank noted."""
 
 import itertools
+import reprlib
 from collections import Counter
 
 import numpy as np
 
 from hvdcourse.checks.evidence import ObservedRank, ObservedRun, Unmet, demand
-from hvdcourse.checks.exercises.training_notes import SMALL, notes
+from hvdcourse.checks.exercises.training_notes import SMALL, demand_finite, notes
 from hvdcourse.data.sets import load_digits
 from hvdcourse.rank.fingerprints import identities
 
@@ -23,7 +24,8 @@ def samples_of(rank: ObservedRank, kind: str, known: dict[float, int]) -> list[l
     try:
         return [[known[identity] for identity in batch] for batch in notes(rank, kind)]
     except KeyError:
-        expected = "the ranks train on the images of --data, as they are"
+        use, part = ("train", "training") if kind == "trained" else ("evaluate", "test")
+        expected = f"the ranks {use} on the {part} images of --data, as they are"
         lines = [f"rank {rank.rank}: got an image that is not among them"]
         raise Unmet(expected, lines) from None
 
@@ -108,21 +110,66 @@ def check_validation(run: ObservedRun, metrics: str) -> None:
     demand(
         f"each of the {len(known)} test images is evaluated by one rank",
         [set(times.values()) == {1} and len(times) == len(known)],
-        [f"evaluates {len(share)} images" for share in shares],
+        [
+            f"evaluates {len(share)} images{same_as(rank, shares)}"
+            for rank, share in enumerate(shares)
+        ],
     )
+    for rank in run.ranks:
+        demand_finite(rank)
     for name, by_image in (("accuracy", "correct"), ("loss", "losses")):
         values = [notes(rank, "end")[0][by_image] for rank in run.ranks]
-        mean = np.mean(
-            [of_rank[n] for of_rank, share in zip(values, shares, strict=True) for n in share]
-        )
-        check_metric(run, f"{metrics}_{name}", name, float(mean))
+        by_share = [
+            np.array([of_rank[n] for n in sorted(share)], float)
+            for of_rank, share in zip(values, shares, strict=True)
+        ]
+        check_metric(run, f"{metrics}_{name}", name, by_share)
 
 
-def check_metric(run: ObservedRun, report: str, name: str, expected: float) -> None:
-    """The last value that every rank reports is the expected one."""
-    reported = [float(np.ravel(rank.reported(report))[-1]) for rank in run.ranks]
+def same_as(rank: int, shares: list[set[int]]) -> str:
+    """Say which other ranks have some of a rank's images; "" where none has."""
+    others = [n for n, share in enumerate(shares) if n != rank and share & shares[rank]]
+    return f", some of which rank {' and '.join(map(str, others))} has, too" if others else ""
+
+
+def check_metric(run: ObservedRun, report: str, name: str, by_share: list[np.ndarray]) -> None:
+    """The last value that every rank reports is the mean over the images of all shares."""
+    expected = float(np.concatenate(by_share).mean())
+    means = [float(share.mean()) for share in by_share]
+    total = sum(float(share.sum()) for share in by_share)
+    reported = [last_number(rank, report) for rank in run.ranks]
+
+    def same(value: float, other: float) -> bool:
+        return abs(value - other) < SMALL * max(1, abs(other))
+
+    def in_words(value: float, own: float) -> str:
+        mistakes = {
+            "that of its own share": own,
+            "the sum over all images": total,
+            "the sum of the ranks' means": sum(means),
+            "the mean of the ranks' means, which ignores that shares differ in length": float(
+                np.mean(means)
+            ),
+        }
+        known = (mistake for mistake, wrong in mistakes.items() if same(value, wrong))
+        factor = f"{value / expected:.3g} times that"
+        return "the right one" if same(value, expected) else next(known, factor)
+
     demand(
         f"every rank has the {name} of the whole test set, {expected:.4f}",
-        [abs(value - expected) < SMALL * max(1, expected) for value in reported],
-        [f"has {value:.4f}" for value in reported],
+        [same(value, expected) for value in reported],
+        [
+            f"has {value:.4f}, {in_words(value, own)}"
+            for value, own in zip(reported, means, strict=True)
+        ],
     )
+
+
+def last_number(rank: ObservedRank, report: str) -> float:
+    """Return the last number of what a rank reports, a number or a list of them."""
+    value = rank.reported(report)
+    try:
+        return float(np.ravel(np.array(value, np.float64))[-1])
+    except (TypeError, ValueError, IndexError):
+        lines = [f"rank {rank.rank}: reported {reprlib.repr(value)}"]
+        raise Unmet(f"every rank reports {report!r} as numbers", lines) from None

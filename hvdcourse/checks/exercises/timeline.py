@@ -27,7 +27,7 @@ RECORDED = [
 ]
 # Some microseconds lie between what the reader and an answer may take for the same moment.
 CLOSE_MS = 0.02
-CLOSE = {"rtol": 1e-3, "atol": CLOSE_MS}
+CLOSE: dict[str, Any] = {"rtol": 1e-3, "atol": CLOSE_MS}
 # By what an answer may be instead, in words: its numbers, one for each step.
 Numbers = list[float]
 

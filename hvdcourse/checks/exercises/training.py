@@ -5,10 +5,11 @@ from typing import Any
 
 import numpy as np
 
-from hvdcourse.checks.evidence import ObservedRank, ObservedRun, demand, percent
+from hvdcourse.checks.evidence import ObservedRank, ObservedRun, counted, demand, percent
 from hvdcourse.checks.exercises.training_notes import (
     COMPRESSED,
     SMALL,
+    demand_finite,
     distance,
     far_away,
     gradients,
@@ -51,7 +52,7 @@ def check_one_voice(run: ObservedRun) -> None:
         "rank 0 prints, and the other ranks print nothing",
         [bool(lines) == (rank == 0) for rank, lines in enumerate(printed)],
         [
-            f"printed {len(lines)} lines" + (f": {lines[0]!r}…" if lines else "")
+            f"printed {counted(len(lines), 'line')}" + (f": {lines[0]!r}…" if lines else "")
             for lines in printed
         ],
     )
@@ -66,7 +67,10 @@ def check_one_writer(run: ObservedRun, argument: str = "folder") -> None:
     demand(
         "rank 0 writes the checkpoints and logs, and no other rank writes any",
         [bool(names) == (rank == 0) for rank, names in enumerate(written)],
-        [f"wrote {len(names)} files" + (f": {names[0]}…" if names else "") for names in written],
+        [
+            f"wrote {counted(len(names), 'file')}" + (f": {names[0]}…" if names else "")
+            for names in written
+        ],
     )
 
 
@@ -91,21 +95,26 @@ def check_mean_gradient(run: ObservedRun) -> None:
             for applied, was in zip(used, averaged, strict=True)
         ],
         [
-            f"its updates use {gradient_in_words(applied, mean, computed)}"
+            f"its updates use {gradient_in_words(applied, mean, own, rank)}"
             if was
             else "its gradients were never averaged"
-            for applied, computed, was in zip(used, own, averaged, strict=True)
+            for rank, (applied, was) in enumerate(zip(used, averaged, strict=True))
         ],
     )
 
 
-def gradient_in_words(used: np.ndarray, mean: np.ndarray, own: np.ndarray) -> str:
-    """Say what the gradients of a rank's updates are, compared with the mean of all ranks'."""
+def gradient_in_words(used: np.ndarray, mean: np.ndarray, own: list[np.ndarray], rank: int) -> str:
+    """Say what the gradients of a rank's updates are, compared with the mean of all ranks' own."""
+    if used.shape != mean.shape:
+        return "gradients of other variables than it has computed them for"
     away = distance(used, mean)
     if away < COMPRESSED:
         return "the mean"
-    if distance(used, own) < COMPRESSED:
+    if distance(used, own[rank]) < COMPRESSED:
         return "its own gradients alone"
+    for other, computed in enumerate(own):
+        if distance(used, computed) < COMPRESSED:
+            return f"the gradients of rank {other}"
     factor = float(
         np.vdot(used[..., :-1], mean[..., :-1]) / np.vdot(mean[..., :-1], mean[..., :-1])
     )
@@ -162,6 +171,8 @@ def check_same_end(run: ObservedRun) -> None:
 
 def check_averaged_loss(run: ObservedRun) -> None:
     """For each epoch every rank has the mean of the ranks' losses, weighted by images or not."""
+    for rank in run.ranks:
+        demand_finite(rank)
     own = np.array([rank.all_numbers("own_loss", 0) for rank in run.ranks])
     counts = [sum(map(len, notes(rank, "trained"))) for rank in run.ranks]
     means = [own.mean(axis=0), np.average(own, axis=0, weights=counts)]
@@ -173,13 +184,13 @@ def check_averaged_loss(run: ObservedRun) -> None:
             for losses in reported
         ],
         [
-            f"has {in_words(losses)}{whose_losses(losses, own, rank)}"
+            f"has {in_words(losses)}{whose_losses(losses, own, means[0], rank)}"
             for rank, losses in enumerate(reported)
         ],
     )
 
 
-def whose_losses(losses: np.ndarray, own: np.ndarray, rank: int) -> str:
+def whose_losses(losses: np.ndarray, own: np.ndarray, mean: np.ndarray, rank: int) -> str:
     """Say which known mistake a rank's losses are; "" for none."""
     mistakes = {
         ", which are its own": own[rank],
@@ -191,7 +202,11 @@ def whose_losses(losses: np.ndarray, own: np.ndarray, rank: int) -> str:
         for words, wrong in mistakes.items()
         if losses.shape == wrong.shape and np.allclose(losses, wrong, SMALL)
     )
-    return next(same, "")
+    if losses.shape != mean.shape:
+        return f": {counted(losses.size, 'number')} for {counted(mean.size, 'epoch')}"
+    factor = float(np.median(losses / mean))
+    scaled = f", {factor:.3g} times the mean" if np.allclose(losses, factor * mean, SMALL) else ""
+    return next(same, scaled)
 
 
 def in_words(losses: np.ndarray) -> str:

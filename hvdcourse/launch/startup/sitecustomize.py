@@ -15,7 +15,8 @@ _RANK = ("HOROVOD_RANK", "OMPI_COMM_WORLD_RANK")
 
 def _leave_python_path() -> None:
     folders = os.environ.get("PYTHONPATH", "").split(os.pathsep)
-    os.environ["PYTHONPATH"] = os.pathsep.join(one for one in folders if one and one != _FOLDER)
+    others = (folder for folder in folders if folder and folder != _FOLDER)
+    os.environ["PYTHONPATH"] = os.pathsep.join(others)
     if not os.environ["PYTHONPATH"]:
         del os.environ["PYTHONPATH"]
 

@@ -1,0 +1,91 @@
+"""What a link between hosts makes of messages: the measurements of lesson 5 on shaped links.
+
+``sudo .venv/bin/python -m hvdcourse.cluster.measure`` prints them as JSON, which is how
+``notebooks/recorded/links.json`` was made. It takes about a minute.
+"""
+
+import json
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from hvdcourse.cluster.cluster import hosts
+from hvdcourse.cluster.commands import horovodrun_command
+from hvdcourse.cluster.execute import execute
+from hvdcourse.cluster.plan import Host
+from hvdcourse.paths import SOLUTIONS
+from hvdcourse.rank.run_folder import RunFolder
+from hvdcourse.rank.variables import RUN_FOLDER_VARIABLE
+
+SIZES = (1_000, 16_000, 256_000, 1_000_000, 4_000_000, 16_000_000, 64_000_000)
+# What 60 gradients of 64 KB, ready at once, are sent with.
+WAYS: dict[str, tuple[dict[str, str], list[str]]] = {
+    "unfused": ({"HOROVOD_FUSION_THRESHOLD": "0"}, []),
+    "fused": ({}, []),
+    "fused, fp16": ({}, ["--fp16"]),
+}
+
+
+def reports(
+    on: Sequence[Host],
+    script: Sequence[str],
+    backend: str = "gloo",
+    environment: Mapping[str, str] | None = None,
+    timeout: float = 120,
+) -> list[dict[str, Any]]:
+    """Run a script with one rank for each slot; return by rank the lists of its reports, by name.
+
+    Raises:
+        CommandFailed: it failed, or was ended at its time limit.
+    """
+    with tempfile.TemporaryDirectory(prefix="hvdcourse-") as path:
+        variables = {**(environment or {}), RUN_FOLDER_VARIABLE: path}
+        execute(
+            on[0], horovodrun_command(on, None, backend, script), timeout, variables, quiet=True
+        )
+        ranks: list[dict[str, Any]] = []
+        while entries := RunFolder(path).read_lines(len(ranks), "evidence"):
+            by_name: dict[str, Any] = {}
+            for entry in entries:
+                by_name.setdefault(entry["report"], []).append(entry["value"])
+            ranks.append(by_name)
+    return ranks
+
+
+def measure_links(bandwidth: str = "1gbit", folder: str | Path = SOLUTIONS) -> dict[str, Any]:
+    """Return seconds on hosts with one rank each, over links of this bandwidth.
+
+    ``allreduce`` has pairs of a size in bytes and the seconds of each repeat, on two hosts;
+    ``gradients`` the seconds of 60 gradients, by way; ``messages`` those of 3.36 MB on four hosts,
+    by a parameter server and by a ring.
+
+    Raises:
+        ClusterError: this machine cannot have several hosts.
+        CommandFailed: a run failed.
+    """
+    times, messages = str(Path(folder, "allreduce_times.py")), str(Path(folder, "messages.py"))
+    with hosts(4, slots=1, bandwidth=bandwidth) as four:
+        two, sizes = four[:2], ",".join(map(str, SIZES))
+        by_size = reports(two, [times, "--bytes", sizes, "--repeats", "5"])[0]["allreduce"]
+        gradients = {}
+        for way, (environment, flags) in WAYS.items():
+            script = [times, "--bytes", "64000", "--tensors", "60", *flags]
+            (entry,) = reports(two, script, environment=environment)[0]["allreduce"]
+            gradients[way] = entry["seconds"]
+        by_rank = reports(four, [messages], backend="mpi")
+    return {
+        "bandwidth": bandwidth,
+        "measured": time.strftime("%Y-%m-%d"),
+        "allreduce": [(entry["bytes"], entry["seconds"]) for entry in by_size],
+        "gradients": gradients,
+        "messages": {
+            method: max(rank[method][0]["seconds"] for rank in by_rank)
+            for method in ("parameter_server", "ring")
+        },
+    }
+
+
+if __name__ == "__main__":
+    print(json.dumps(measure_links()))

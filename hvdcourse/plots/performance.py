@@ -1,0 +1,162 @@
+"""The plots of lesson 5: seconds by size and by setting, what a change brings, and stragglers."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import matplotlib.pyplot as plt
+import numpy as np
+from matplotlib.figure import Figure
+
+from hvdcourse.plots.palette import BLUE, COLOURS, DARK_GREY, GREY, ORANGE, QUIET, VERMILION
+
+Groups = Sequence[Sequence[float]]
+
+
+def median_and_spread(groups: Groups) -> tuple[np.ndarray, np.ndarray]:
+    """Return each group's median, and how far its minimum and its maximum are from it."""
+    medians = np.array([np.median(group) for group in groups])
+    lows = np.array([np.min(group) for group in groups])
+    highs = np.array([np.max(group) for group in groups])
+    return medians, np.stack([medians - lows, highs - medians])
+
+
+def size_in_words(size: float) -> str:
+    """Return bytes as text, by powers of ten: 1000 as "1 KB", 64 million as "64 MB"."""
+    for unit in ("B", "KB", "MB"):
+        if size < 1000:
+            return f"{size:g} {unit}"
+        size /= 1000
+    return f"{size:g} GB"
+
+
+def plot_message_times(
+    measured: Mapping[str, Mapping[int, Sequence[float]]],
+    predicted: Mapping[str, Callable[[float], float]],
+    fitted: Sequence[int],
+) -> Figure:
+    """Draw the seconds of an allreduce against its size, measured and by a fitted model.
+
+    Args:
+        measured: by the name of the link, then by size in bytes: seconds of each repeat.
+        predicted: by the name of the link, what returns the model's seconds for a size.
+        fitted: the sizes that the model was fitted to; their points are filled.
+    """
+    figure, axes = plt.subplots(figsize=(7, 4), layout="constrained")
+    for colour, (name, by_size) in zip(COLOURS, measured.items(), strict=False):
+        sizes = np.array(sorted(by_size))
+        medians, spread = median_and_spread([by_size[size] for size in sizes])
+        style: dict[str, Any] = {"color": colour, "fmt": "none", "capsize": 3, "linewidth": 1}
+        axes.errorbar(sizes, 1e3 * medians, 1e3 * spread, **style)
+        used = np.isin(sizes, fitted)
+        axes.plot(sizes[used], 1e3 * medians[used], "o", color=colour)
+        axes.plot(sizes[~used], 1e3 * medians[~used], "o", color=colour, markerfacecolor="white")
+        line = np.geomspace(sizes[0], sizes[-1], 100)
+        seconds = np.array([predicted[name](size) for size in line])
+        axes.plot(
+            line, 1e3 * seconds, color=colour, linewidth=1.2, label=f"{name}: model", zorder=0
+        )
+    axes.plot([], [], "o", color=DARK_GREY, label="measured, used for the fit")
+    axes.plot([], [], "o", color=DARK_GREY, markerfacecolor="white", label="measured, predicted")
+    axes.set_xscale("log")
+    axes.set_yscale("log")
+    axes.xaxis.set_major_formatter(lambda size, _: size_in_words(size))
+    axes.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
+    axes.set(xlabel="bytes that are averaged", ylabel="time (ms): median, min and max")
+    axes.legend(frameon=False, fontsize=9)
+    axes.spines[["top", "right"]].set_visible(False)
+    return figure
+
+
+def plot_sweeps(sweeps: Mapping[str, Mapping[str, Sequence[float]]], ylabel: str) -> Figure:
+    """Draw one panel for each sweep: milliseconds by setting, as median, minimum and maximum.
+
+    Args:
+        sweeps: by what is changed, then by the setting's name: seconds of each repeat.
+        ylabel: what was timed.
+    """
+    figure, row = plt.subplots(
+        1, len(sweeps), figsize=(4.6 * len(sweeps), 3.4), sharey=True, squeeze=False,
+        layout="constrained",
+    )  # fmt: skip
+    for axes, colour, (what, by_setting) in zip(row[0], COLOURS, sweeps.items(), strict=False):
+        medians, spread = median_and_spread(list(by_setting.values()))
+        axes.errorbar(
+            list(by_setting), 1e3 * medians, 1e3 * spread, fmt="o-", color=colour, capsize=4
+        )
+        axes.set(xlabel=what, yscale="log")
+        axes.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
+        axes.yaxis.set_minor_formatter(lambda value, _: f"{value:g}")
+        axes.tick_params(axis="y", which="minor", labelsize=7)
+        axes.spines[["top", "right"]].set_visible(False)
+    row[0, 0].set_ylabel(ylabel)
+    return figure
+
+
+def plot_autotune(samples: Sequence[Mapping[str, float]]) -> Figure:
+    """Draw what Horovod's autotuner tried, in its order: cycle time, threshold and score.
+
+    ``samples`` are the rows of the file that ``--autotune-log-file`` writes.
+    """
+    figure, axes = plt.subplots(figsize=(7, 3.4), layout="constrained")
+    cycles = np.array([row["cycle_time_ms"] for row in samples])
+    thresholds = np.array([row["tensor_fusion_threshold"] for row in samples])
+    scores = np.array([row["score"] for row in samples])
+    points = axes.scatter(cycles, scores, c=thresholds, cmap="viridis", s=60, zorder=2)
+    for number, (cycle, score) in enumerate(zip(cycles, scores, strict=True), start=1):
+        axes.annotate(str(number), (cycle, score), (6, 4), textcoords="offset points", color=QUIET)
+    figure.colorbar(points, label="fusion threshold (MB)")
+    axes.set(xlabel="cycle time (ms)", ylabel="score (bytes per microsecond)", ylim=(0, None))
+    axes.spines[["top", "right"]].set_visible(False)
+    return figure
+
+
+def plot_gains(
+    speeds: Mapping[str, Sequence[float]], accuracies: Mapping[str, Sequence[float]]
+) -> Figure:
+    """Draw what each way does to the speed, and what to the accuracy; the first is the baseline.
+
+    Args:
+        speeds: by way, throughput relative to the baseline's of the same turn, one for each run.
+        accuracies: by way, the test accuracy at the end, one for each run.
+    """
+    names = list(speeds)
+    figure, (left, right) = plt.subplots(
+        1, 2, figsize=(9, 0.45 * len(names) + 1.2), sharey=True, layout="constrained"
+    )
+    for place, (name, colour) in enumerate(zip(names, (QUIET, *COLOURS, *COLOURS), strict=False)):
+        for axes, values in ((left, speeds[name]), (right, accuracies[name])):
+            axes.plot(values, [place] * len(values), "o", color=colour, alpha=0.45, markersize=6)
+            axes.plot(np.median(values), place, "|", color=colour, markersize=18, markeredgewidth=2)
+    left.axvline(1, color=GREY, linewidth=0.8, linestyle="--", zorder=0)
+    left.set_yticks(range(len(names)), names)
+    left.set(xlabel="throughput, baseline = 1", ylim=(len(names) - 0.5, -0.5))
+    left.set_xlim(min(0.5, left.get_xlim()[0]), None)
+    right.set(xlabel="test accuracy")
+    for axes in (left, right):
+        axes.spines[["top", "right"]].set_visible(False)
+    return figure
+
+
+def plot_slowest(steps: Sequence[float], measured: Mapping[int, float], predicted: Any) -> Figure:
+    """Draw the step times of one rank, and the mean step of N ranks, measured and predicted.
+
+    Args:
+        steps: seconds of one rank's steps.
+        measured: by number of ranks, the mean seconds of a step.
+        predicted: what returns the expected seconds of the slowest of N.
+    """
+    figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3.2), layout="constrained")
+    left.hist(1e3 * np.asarray(steps), bins=20, color=BLUE)
+    left.axvline(1e3 * np.mean(steps), color=VERMILION, label="mean")
+    left.set(xlabel="a step of one rank (ms)", ylabel="steps")
+    ranks = np.arange(1, max(16, *measured) + 1)
+    line = [1e3 * predicted(int(n)) for n in ranks]
+    right.plot(ranks, line, color=ORANGE, label="expected slowest of N")
+    right.plot(
+        list(measured), 1e3 * np.array(list(measured.values())), "o", color=BLUE, label="measured"
+    )
+    right.set(xlabel="ranks N", ylabel="mean step (ms)", ylim=(0, None))
+    for axes in (left, right):
+        axes.legend(frameon=False)
+        axes.spines[["top", "right"]].set_visible(False)
+    return figure

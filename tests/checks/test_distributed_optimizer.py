@@ -1,0 +1,113 @@
+"""Whatever distributed_optimizer.py's check draws, its steps get faster and mistakes are told."""
+
+import random
+
+import numpy as np
+import pytest
+
+from hvdcourse.checks.exercises.optimizer_settings import RANKS, Setting, arguments
+from hvdcourse.checks.exercises.optimizer_trainings import (
+    SHARE_WITH_FEEDBACK,
+    TOLERANCE,
+    distance,
+    mean,
+    rounding_alone,
+    samples,
+    total,
+    weights_after,
+)
+
+
+def drawn(seed):
+    random.seed(seed)
+    return Setting.from_arguments(arguments(), RANKS)
+
+
+def filled_from_the_end(setting):
+    """Return the buckets of which the last ones are the fullest: no fewer leave later."""
+    sizes, buckets = setting.network().sizes, [[]]
+    for name in reversed(setting.ready):
+        if sum(sizes[other] for other in buckets[0]) + sizes[name] > setting.limit and buckets[0]:
+            buckets.insert(0, [])
+        buckets[0].insert(0, name)
+    return buckets
+
+
+@pytest.mark.parametrize("seed", range(100))
+def test_every_setting_makes_each_way_faster_however_the_buckets_are_filled(seed):
+    setting = drawn(seed)
+    sizes, order = setting.network().sizes, list(setting.ready)
+    assert all(size // 4 % 2 and size // 4 % 3 for name, size in sizes.items() if "bias" in name)
+    assert max(sizes.values()) > setting.limit
+    for buckets in (setting.buckets(), filled_from_the_end(setting)):
+        assert [name for bucket in buckets for name in bucket] == order
+        assert len(buckets) == len(setting.buckets())
+        full = [sum(sizes[name] for name in bucket) for bucket in buckets]
+        ready = [setting.ready[bucket[-1]] for bucket in buckets]
+        overlapped = setting.overlapped(full, ready)
+        assert setting.seconds(sizes.values()) > setting.seconds(full)
+        assert setting.seconds([sum(full)]) > overlapped
+        assert overlapped > setting.overlapped([size // 2 for size in full], ready)
+
+
+@pytest.mark.parametrize("seed", range(100))
+def test_every_setting_tells_buckets_that_are_closed_too_late(seed):
+    setting = drawn(seed)
+    sizes, buckets, full = setting.network().sizes, [[]], 0
+    for name in setting.ready:
+        if full >= setting.limit:
+            buckets.append([])
+            full = 0
+        buckets[-1].append(name)
+        full += sizes[name]
+    assert any(
+        len(bucket) > 1 and sum(sizes[name] for name in bucket) > setting.limit
+        for bucket in buckets
+    )
+
+
+def with_feedback(setting, kept):
+    """Return the weights after a training that keeps what ``kept`` makes of a loss."""
+    network, lost = setting.network(), {}
+    for step in range(setting.steps):
+        own = [dict(network.backward(*samples(setting, step, rank))) for rank in range(RANKS)]
+        means = {}
+        for name in own[0]:
+            halves = []
+            for rank in range(RANKS):
+                gradient = own[rank][name]
+                wanted = gradient + lost.get((rank, name), np.float32(0))
+                halves.append(wanted.astype(np.float16))
+                lost[rank, name] = kept(gradient, wanted, halves[-1])
+            means[name] = np.sum(halves, axis=0).astype(np.float32) / RANKS
+        network.update(means, setting.learning_rate)
+    return network.all_weights()
+
+
+# What learners keep instead of wanted - wire.
+OTHER_LOSSES = {
+    "the last one alone": lambda gradient, wanted, wire: gradient - wire,
+    "subtracted": lambda gradient, wanted, wire: wire - wanted,
+    "in 16 bits": lambda gradient, wanted, wire: (wanted - wire).astype(np.float16),
+    "none": lambda gradient, wanted, wire: np.zeros_like(wanted),
+}
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_every_setting_tells_the_error_that_is_fed_back_from_the_one_that_is_not(seed):
+    setting = drawn(seed)
+    allowed = SHARE_WITH_FEEDBACK * rounding_alone(setting)
+    right = with_feedback(setting, lambda gradient, wanted, wire: wanted - wire)
+    # Both ways there is room for a quarter.
+    assert distance(right, setting) < 0.75 * allowed
+    for other in OTHER_LOSSES.values():
+        assert distance(with_feedback(setting, other), setting) > 1.25 * allowed
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_every_setting_tells_means_from_sums_and_from_a_ranks_own_gradients(seed):
+    setting = drawn(seed)
+    everyone = tuple(range(RANKS))
+    assert distance(weights_after(setting, mean, everyone), setting) < TOLERANCE / 10
+    for combine, ranks in ((total, everyone), (mean, (0,)), (mean, (2,))):
+        assert distance(weights_after(setting, combine, ranks), setting) > 100 * TOLERANCE

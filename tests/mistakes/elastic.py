@@ -1,0 +1,125 @@
+"""Mistakes in ``elastic.py``."""
+
+from mistakes.round import mistake, together
+
+DECORATOR = "@hvd.elastic.run\n"
+TRAIN = "    train(state, model, optimizer, data, arguments, place)\n"
+COMMIT = "        state.commit()\n"
+STATE = "state = hvd.elastic.TensorFlowKerasState(model, optimizer, epoch=0)"
+RATE = "optimizer.learning_rate.assign(arguments.learning_rate * hvd.size())"
+SHARE = "rank, size = hvd.rank(), hvd.size()"
+EPOCH = "        state.epoch += 1\n"
+SCALED = "tf.keras.optimizers.SGD(arguments.learning_rate * hvd.size(),"
+DIES = "    try:\n    " + TRAIN + "    except Exception as error:\n        print(error)\n"
+
+ROUNDS = (
+    together(
+        mistake(
+            1,
+            "the error is swallowed",
+            (DECORATOR, ""),
+            (TRAIN, DIES),
+            said="goes on after rank 1 was killed",
+        ),
+        only=True,
+    ),
+    together(
+        mistake(
+            1,
+            "one worker alone",
+            (DECORATOR, "@(hvd.elastic.run if int(os.environ['HOROVOD_RANK']) else lambda f: f)\n"),
+            ("import argparse\n", "import argparse\nimport os\n"),
+            said="goes on after rank 1 was killed",
+        ),
+        only=True,
+    ),
+    together(
+        mistake(2, "never", (COMMIT, ""), said="went on with epoch 1"),
+        mistake(
+            4,
+            "2 for the size",
+            (RATE, RATE.replace("hvd.size()", "2")),
+            said="with 1 worker the learning rate is 1 x",
+        ),
+        mistake(
+            5,
+            "the number at the start",
+            (SHARE, "rank, size = hvd.rank(), place[1]"),
+            said="images",
+        ),
+        only=True,
+    ),
+    together(
+        mistake(
+            2,
+            "before the epoch is counted",
+            (COMMIT, ""),
+            (EPOCH, COMMIT + EPOCH),
+            said="rank 1 was killed after epoch",
+        ),
+        mistake(
+            4,
+            "the local size",
+            (RATE, RATE.replace("hvd.size", "hvd.local_size")),
+            said="with 2 workers the learning rate is 2 x",
+        ),
+        mistake(
+            5,
+            "all images everywhere",
+            (SHARE, "rank, size = 0, 1"),
+            said="different images",
+        ),
+        only=True,
+    ),
+    together(
+        mistake(
+            2,
+            "every fourth epoch",
+            (COMMIT, "        if state.epoch % 4 == 0:\n    " + COMMIT),
+            said="rank 1 was killed after epoch",
+        ),
+        mistake(
+            4,
+            "no scaling",
+            (RATE, RATE.replace(" * hvd.size()", "")),
+            said="with 2 workers the learning rate is 2 x",
+        ),
+        mistake(
+            5,
+            "half of the images, always",
+            (SHARE, "rank, size = hvd.rank() % 2, 2"),
+            said="1 worker",
+        ),
+        only=True,
+    ),
+    together(
+        mistake(
+            4,
+            "scaled once, at the start",
+            (RATE, "pass"),
+            ("tf.keras.optimizers.SGD(arguments.learning_rate,", SCALED),
+            said="with 1 worker the learning rate is 1 x",
+        ),
+        only=True,
+    ),
+    together(
+        mistake(
+            3,
+            "the epoch alone",
+            (STATE, "state = hvd.elastic.ObjectState(hvd.broadcast_object, hvd.rank, epoch=0)"),
+            said="rank 1: fingerprint",
+        ),
+        mistake(
+            4,
+            "scaled again each time",
+            (RATE, "optimizer.learning_rate.assign(optimizer.learning_rate * hvd.size())"),
+            said="with 1 worker the learning rate is 1 x",
+        ),
+        mistake(
+            5,
+            "every worker has its own order",
+            ("seed=0, epoch=epoch", "seed=rank, epoch=epoch"),
+            said="different images",
+        ),
+    ),
+)

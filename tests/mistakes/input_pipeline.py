@@ -1,0 +1,149 @@
+"""Mistakes in ``input_pipeline.py``."""
+
+from mistakes.round import mistake, together
+
+START = "    dataset = start(files)\n"
+DECODE = "dataset = dataset.map(decode, num_parallel_calls=tf.data.AUTOTUNE)"
+CACHE = "    dataset = dataset.cache()\n"
+SHUFFLE = "dataset = dataset.shuffle(len(files.train_paths))"
+SHIFT = "    dataset = dataset.map(shift)\n"
+BATCH = "    dataset = dataset.batch(batch_size)\n"
+PREFETCH = "    dataset = dataset.prefetch(tf.data.AUTOTUNE)\n"
+
+ROUNDS = (
+    together(
+        mistake(
+            1, "one at a time", (DECODE, DECODE.replace("tf.data.AUTOTUNE", "1")), said="0% of the"
+        ),
+        mistake(
+            2,
+            "a cache of paths",
+            (CACHE, ""),
+            (START, START + CACHE),
+            said="times",
+        ),
+        mistake(
+            3,
+            "a buffer for one batch",
+            (SHUFFLE, "dataset = dataset.shuffle(batch_size)"),
+            said="that is how many the shuffle's buffer seems to hold",
+        ),
+        mistake(
+            4,
+            "the last batch is dropped",
+            (BATCH, BATCH.replace("_size)", "_size, drop_remainder=True)")),
+            said="missing",
+        ),
+        mistake(5, "no prefetch", (PREFETCH, ""), said="0% of the batches were ready"),
+    ),
+    together(
+        mistake(
+            1,
+            "in any order, but still one at a time",
+            (DECODE, "dataset = dataset.map(decode, deterministic=False)"),
+            said="0% of the files were begun",
+        ),
+        mistake(
+            2, "a new dataset that is thrown away", (CACHE, "    dataset.cache()\n"), said="times"
+        ),
+        mistake(
+            3,
+            "one order for all epochs",
+            (SHUFFLE, SHUFFLE.replace("paths))", "paths), reshuffle_each_iteration=False)")),
+            said="correlation between two epochs: 1.00",
+        ),
+        mistake(
+            4,
+            "batches of half the size",
+            (BATCH, BATCH.replace("_size)", "_size // 2)")),
+            said="batches of [8",
+        ),
+        mistake(
+            5,
+            "before the shift and the batches",
+            (PREFETCH, ""),
+            (SHIFT, PREFETCH + SHIFT),
+            said="of the batches were ready",
+        ),
+    ),
+    together(
+        mistake(
+            1,
+            "files taken in turn, each after the other",
+            (DECODE, "dataset = dataset.prefetch(16).map(decode)"),
+            said="0% of the files were begun",
+        ),
+        mistake(
+            2,
+            "a cache in a file",
+            (CACHE, CACHE.replace("()", '(tempfile.mkdtemp(prefix="kept-") + "/cache")')),
+            said="MB were written into files",
+        ),
+        mistake(3, "no order of its own", (SHUFFLE, ""), said="correlation with the order of the"),
+        mistake(
+            4,
+            "every image twice",
+            (BATCH, BATCH.replace(".batch", ".repeat(2).batch")),
+            said="twice or with a wrong label",
+        ),
+        mistake(
+            5,
+            "a dataset that is thrown away",
+            (PREFETCH, "    dataset.prefetch(2)\n"),
+            said="of the batches were ready",
+        ),
+    ),
+    together(
+        mistake(
+            2,
+            "the shift is kept, too",
+            (CACHE, ""),
+            (SHIFT, SHIFT + CACHE),
+            said="shifts",
+        ),
+        mistake(
+            3,
+            "whole batches are shuffled",
+            (SHUFFLE, ""),
+            (BATCH, BATCH + "    dataset = dataset.shuffle(99)\n"),
+            said="images of one batch that are together in another epoch, too: 100%",
+        ),
+        spoiled=(4,),
+    ),
+    together(
+        mistake(
+            3,
+            "half a buffer",
+            (SHUFFLE, SHUFFLE.replace("paths)", "paths) // 2")),
+            said="places early",
+        ),
+        mistake(
+            4,
+            "the first image is left out",
+            (BATCH, BATCH.replace(".batch", ".skip(1).batch")),
+            said="epoch 1: 1 missing",
+        ),
+        mistake(
+            5,
+            "first of all",
+            (PREFETCH, ""),
+            (START, START + PREFETCH),
+            said="of the batches were ready",
+        ),
+    ),
+    together(
+        mistake(
+            3,
+            "shuffled, and then kept",
+            (SHUFFLE, ""),
+            (CACHE, f"    {SHUFFLE}\n{CACHE}"),
+            said="correlation between two epochs: 1.00",
+        ),
+        mistake(
+            4,
+            "batches of one more",
+            (BATCH, BATCH.replace("_size)", "_size + 1)")),
+            said="batches of [17",
+        ),
+    ),
+)

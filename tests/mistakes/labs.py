@@ -1,0 +1,158 @@
+"""Mistakes in the repairs of the labs: each has one step, and so one mistake a run."""
+
+from mistakes.round import Round, mistake, together
+
+SENT = "    broadcast_variables(model.variables, root_rank=0)\n"
+MEAN = 'hvd.allreduce(np.mean(own), op=hvd.Average, name="loss").numpy()'
+LOSS = f"        loss = {MEAN}\n"
+BATCHES = "return batches(count, hvd.rank(), hvd.size(), batch_size)"
+LOADED = "        model = hvd.load_model(path)\n"
+KERAS_LOADED = "        model = tf.keras.models.load_model(path)\n"
+BROADCASTS = "from horovod.tensorflow import broadcast_variables\n"
+LOSS_OF_LAB = "LOSS = tf.keras.losses.SparseCategoricalCrossentropy(from_logits=True)\n"
+# Where the epochs of a lab end.
+EPOCH = "        _, accuracy = model.evaluate("
+
+
+def alone(
+    name: str, *changes: tuple[str, str], said: str | tuple[str, ...], crashes: bool = False
+) -> Round:
+    """Return a round of one mistake."""
+    return together(mistake(1, name, *changes, said=said), crashes=crashes)
+
+
+NO_BROADCAST = (
+    alone("the last rank's", (SENT, SENT.replace("=0", "=2")), said="got the weights of rank 2"),
+    alone("the first layer alone", (SENT, SENT.replace("bles,", "bles[:2],")), said="away from"),
+    alone(
+        "after each epoch",
+        (SENT, ""),
+        (EPOCH, SENT.replace("    ", "        ") + EPOCH),
+        said="away from rank 0's weights",
+    ),
+    alone(
+        "under a condition",
+        (SENT, f"    if hvd.rank() == 0:\n    {SENT}"),
+        said=("Rank 0 was waiting in", ": broadcast_variables(model.variables, root_rank=0)"),
+        crashes=True,
+    ),
+    alone(
+        "rank 0 trains, for all",
+        (SENT, ""),
+        (
+            "            model.train_on_batch(images[rows], labels[rows])\n",
+            "            if hvd.rank() == 0:\n"
+            "                model.train_on_batch(images[rows], labels[rows])\n",
+        ),
+        said="Rank 0 was waiting in a TensorFlow graph",
+        crashes=True,
+    ),
+)
+
+COLLECTIVE_ON_RANK_0 = (
+    alone("none at all", (MEAN, "np.mean(own)"), said="which are its own"),
+    alone("the sum", (MEAN, MEAN.replace("Average", "Sum")), said="the sum of the ranks' losses"),
+    alone(
+        "rank 0's, for all",
+        (MEAN, 'hvd.broadcast(np.mean(own), root_rank=0, name="loss").numpy()'),
+        said="those of rank 0",
+    ),
+    alone(
+        "the sum over the local size",
+        (MEAN, MEAN.replace("Average", "Sum") + " / 2"),
+        said="1.5 times the mean",
+    ),
+    alone(
+        "one rank a host",
+        (LOSS, f"        if hvd.local_rank() == 0:\n    {LOSS}"),
+        said=(
+            "Rank 0 was waiting in allreduce, lab_collective_on_rank_0.py line",
+            "Rank 1 failed first",
+        ),
+        crashes=True,
+    ),
+)
+
+UNEVEN_SHARDS = (
+    alone(
+        "the last image is left out",
+        (BATCHES, BATCHES.replace("(count,", "(count - 1,")),
+        said="1 images were not seen, 0 more than once",
+    ),
+    alone(
+        "all images everywhere",
+        (BATCHES, BATCHES.replace("hvd.rank(), hvd.size()", "0, 1")),
+        said="train on the same images",
+    ),
+    alone(
+        "full batches alone",
+        (
+            BATCHES,
+            "mine = np.arange(hvd.rank(), count, hvd.size()); full = count // hvd.size() // "
+            "batch_size; return [mine[n * batch_size :][:batch_size] for n in range(full)]",
+        ),
+        said="images were not seen",
+    ),
+    alone(
+        "some images again",
+        (
+            BATCHES,
+            "each = -(-count // hvd.size()); mine = np.arange(hvd.rank(), each * hvd.size(), "
+            "hvd.size()) % count; return [mine[start : start + batch_size] "
+            "for start in range(0, len(mine), batch_size)]",
+        ),
+        said="more than once",
+    ),
+    alone(
+        "each image a step",
+        (BATCHES, BATCHES.replace("batch_size)", "1)")),
+        said="with batches of 16 images on each rank an epoch has",
+    ),
+)
+
+UNWRAPPED_OPTIMIZER = (
+    alone(
+        "wrapped and thrown away",
+        (LOADED, f"{KERAS_LOADED}        hvd.DistributedOptimizer(model.optimizer)\n"),
+        said="away after it",
+    ),
+    alone(
+        "the sum",
+        (
+            LOADED,
+            f"{KERAS_LOADED}        model.compile(hvd.DistributedOptimizer("
+            "tf.keras.optimizers.SGD(0.02, momentum=0.9), op=hvd.Sum), "
+            "LOSS)\n",
+        ),
+        ("def read_arguments", f"{LOSS_OF_LAB}def read_arguments"),
+        said="away after it",
+    ),
+    alone(
+        "the weights of rank 0 in its place",
+        (
+            LOADED,
+            f"{KERAS_LOADED}        broadcast_variables(model.variables, root_rank=0)\n",
+        ),
+        ("import tensorflow as tf\n", "import tensorflow as tf\n" + BROADCASTS),
+        said="away after it",
+    ),
+    alone(
+        "loaded as it should be, and then compiled anew",
+        (LOADED, f"{LOADED}        model.compile(tf.keras.optimizers.SGD(0.02), LOSS)\n"),
+        ("def read_arguments", f"{LOSS_OF_LAB}def read_arguments"),
+        said="away after it",
+    ),
+    alone(
+        "compiled anew, and not wrapped",
+        (LOADED, f"{KERAS_LOADED}        model.compile(tf.keras.optimizers.SGD(0.02), LOSS)\n"),
+        ("def read_arguments", f"{LOSS_OF_LAB}def read_arguments"),
+        said="away after it",
+    ),
+)
+
+ROUNDS = {
+    "lab_no_broadcast": NO_BROADCAST,
+    "lab_collective_on_rank_0": COLLECTIVE_ON_RANK_0,
+    "lab_uneven_shards": UNEVEN_SHARDS,
+    "lab_unwrapped_optimizer": UNWRAPPED_OPTIMIZER,
+}
