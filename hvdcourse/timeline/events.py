@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import re
 import zlib
 from collections import defaultdict
 from collections.abc import Sequence
@@ -17,6 +18,7 @@ MICROSECONDS_PER_MILLISECOND = 1e3
 # Horovod writes this once, at the head of every timeline.
 CLOCK = "start_time_since_epoch_in_micros"
 FORWARD, BACKWARD = "FORWARD", "BACKWARD"
+NEXT_EVENT = re.compile(r"\}\s*,\s*\{")
 
 Event = dict[str, Any]
 
@@ -85,7 +87,7 @@ def decode(text: str, path: Path) -> list[Event]:
             event, place = decoder.raw_decode(text, place)
         except json.JSONDecodeError as error:
             # The last event may be half there; more behind it means that the file is damaged.
-            if "},{" in text[place:] or not events:
+            if NEXT_EVENT.search(text, place) or not events:
                 raise BadInput(
                     f"{path} is no timeline: it is not JSON from character {place} on: {error.msg}"
                 ) from None

@@ -88,7 +88,7 @@ ROUNDS = (
             3,
             "whole numbers",
             (FUSION, "return len(sends) // allreduces"),
-            said=": 2.00, not ",
+            said="step 1: 3.00, not 3.33",
         ),
         mistake(4, "the first to end", (LAST, LAST.replace("max", "min")), said=" ms, not "),
     ),
