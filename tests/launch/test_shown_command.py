@@ -47,7 +47,7 @@ def test_the_shown_command_is_the_one_that_runs(script, capfd):
         lines = [" ".join(process.cmdline()) for process in psutil.Process().parents()]
         print([line for line in lines if "bin/horovodrun" in line][-1])
     """)
-    result = run(path, 1, cores=1, note="two words")
+    result = run(path, 1, note="two words")
     command = capfd.readouterr().out.splitlines()[0].removeprefix("$ ")
     assert shlex.split(command) == shlex.split(result.command)
     assert result.output[0][0].endswith(" ".join(shlex.split(command)))
