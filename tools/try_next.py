@@ -30,6 +30,11 @@ def unpin(folder: Path) -> None:
     for file in ("pyproject.toml", "tools/horovod_on_tensorflow/keras_2/pyproject.toml"):
         path = folder / file
         text = PINS.sub(lambda pin: pin[0].replace("==", ">="), path.read_text())
+        # A release candidate asks for Keras 3 by this name.
+        text = text.replace(
+            "override-dependencies = [",
+            "override-dependencies = [\"keras-nightly ; sys_platform == 'none'\", ",
+        )
         # What is said of tf-keras' requirements holds for each of its versions.
         path.write_text(re.sub(r'(name = "tf-keras"\n)version = .*\n', r"\1", text))
 

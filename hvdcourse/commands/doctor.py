@@ -3,7 +3,6 @@
 import os
 import platform
 import shutil
-import sys
 import tempfile
 from dataclasses import asdict, dataclass
 from importlib import metadata
@@ -132,17 +131,19 @@ def package_findings() -> list[Finding]:
 
 
 def keras_finding(version: str) -> Finding:
-    """Tell whether Horovod, which imports ``keras``, gets Keras 2 of this environment."""
+    """Tell whether Horovod, which imports ``keras``, gets Keras 2: one file, unlike Keras 3."""
     spec = find_spec("keras")
-    place = Path(spec.origin if spec and spec.origin else sys.prefix)
-    ours = place.is_relative_to(sys.prefix)
+    place = Path(spec.origin or "") if spec else Path()
+    hidden = place.name == "__init__.py"
     fix = "run `make setup`, which puts it back in its place"
-    if not ours:
-        fix = f"{place} hides it: remove that, or take its folder off PYTHONPATH"
+    if hidden:
+        fix = (
+            f"{place.parent} hides it: remove that or take it off PYTHONPATH, and run `make setup`"
+        )
     return Finding(
         "Keras generation",
-        f"Keras {version.split('.')[0]}" if ours else f"Keras of {place.parent}",
-        ours and version.startswith("2."),
+        f"Keras of {place.parent}" if hidden else f"Keras {version.split('.')[0]}",
+        not hidden and version.startswith("2."),
         f"Horovod imports Keras 2 as `keras`; {fix}",
     )
 

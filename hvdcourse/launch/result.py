@@ -6,6 +6,7 @@ import shlex
 import signal
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from statistics import fmean
 from typing import Any
 
 from hvdcourse.launch.job import Event, Job, OutputLine, ProcessEnd, RunEnd
@@ -94,6 +95,14 @@ class RunResult:
         rows = [row for row in self.ranks[0].metrics if row.get("done")]
         names = dict.fromkeys(name for row in rows for name in row if name != "done")
         return {name: [row.get(name) for row in rows] for name in names}
+
+    @property
+    def throughput(self) -> float:
+        """Images per second of all ranks, the mean over the epochs from the second on.
+
+        In the first epoch TensorFlow also builds its graph.
+        """
+        return fmean(self.history["images_per_second"][1:])
 
     @property
     def output(self) -> list[list[str]]:

@@ -6,6 +6,9 @@ from pathlib import Path
 from hvdcourse.machine.container import cores_allowed
 from hvdcourse.machine.gpus import visible_gpus
 
+# Where Linux tells of each core which cores are hardware threads of the same.
+PROCESSORS = Path("/sys/devices/system/cpu")
+
 
 def share_of_cores(cores: list[int], local_rank: int, local_size: int) -> list[int]:
     """Return the cores of one of ``local_size`` processes: equal, disjoint shares where possible.
@@ -26,7 +29,7 @@ def pick_cores(count: int) -> list[int]:
     """
     picked, seconds = list[tuple[int, str]](), list[tuple[int, str]]()
     for core in sorted(os.sched_getaffinity(0)):
-        siblings = Path(f"/sys/devices/system/cpu/cpu{core}/topology/thread_siblings_list")
+        siblings = PROCESSORS / f"cpu{core}" / "topology" / "thread_siblings_list"
         of_core = siblings.read_text() if siblings.exists() else str(core)
         (seconds if of_core in (known for _, known in picked) else picked).append((core, of_core))
     return sorted(core for core, _ in (picked + seconds)[:count])

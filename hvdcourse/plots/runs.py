@@ -26,15 +26,18 @@ def plot_training(runs: Mapping[str, RunResult]) -> Figure:
     figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3.4), layout="constrained")
     for colour, (name, result) in zip(COLOURS, runs.items(), strict=False):
         history = result.history
-        left.plot(history["epoch"], history["val_accuracy"], "o-", color=colour, label=name)
+        label = name.replace("\n", " ")
+        left.plot(history["epoch"], history["val_accuracy"], "o-", color=colour, label=label)
         speeds = history["images_per_second"][1:]
-        mean = sum(speeds) / len(speeds)
+        mean = result.throughput
         spread = [[mean - min(speeds)], [max(speeds) - mean]]
         right.bar(name, mean, yerr=spread, color=colour, capsize=6, width=0.6)
+        last = max(history["epoch"])
     left.set(xlabel="epoch", ylabel="test accuracy", ylim=(0, 1.02))
     left.xaxis.get_major_locator().set_params(integer=True)
     left.legend(frameon=False, loc="lower right")
-    right.set(ylabel="images per second, all ranks", title="mean, least and most of an epoch")
+    what = f"mean over epochs 2 to {last}; bars show min and max"
+    right.set(ylabel="images per second, all ranks", title=what)
     right.title.set_fontsize(9)
     for axes in (left, right):
         axes.spines[["top", "right"]].set_visible(False)

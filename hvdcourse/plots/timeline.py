@@ -52,14 +52,19 @@ def plot_step(timeline: Timeline, step: int | None = None) -> Figure:
     return figure
 
 
-def plot_steps(timelines: Mapping[str, Timeline]) -> Figure:
-    """Draw the typical step of several timelines below each other, on the same time axis."""
+def plot_steps(timelines: Mapping[str, Timeline], numbers: bool = True) -> Figure:
+    """Draw the typical step of several timelines below each other, on the same time axis.
+
+    Without ``numbers`` the titles are the names alone.
+    """
     count = len(timelines)
     figure, all_axes = plt.subplots(
         count, 1, figsize=(9, 2.5 * count), sharex=True, squeeze=False, layout="constrained"
     )
     for (name, timeline), axes in zip(timelines.items(), all_axes[:, 0], strict=True):
         draw_step(axes, timeline, name=name)
+        if not numbers:
+            axes.set_title(name, fontsize=10.5, loc="left", color=INK)
     for axes in all_axes[:-1, 0]:
         axes.set_xlabel("")
     all_axes[0, 0].set_xlim(left=0)

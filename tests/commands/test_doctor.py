@@ -72,7 +72,7 @@ def test_a_keras_that_hides_keras_2_is_named_with_its_fix(monkeypatch, tmp_path)
     monkeypatch.delitem(sys.modules, "keras", raising=False)
     finding = by_name(doctor.package_findings())["Keras generation"]
     assert (finding.well, finding.found) == (False, f"Keras of {keras.parent}")
-    assert f"{keras} hides it" in finding.fix
+    assert f"{keras.parent} hides it" in finding.fix
     assert "PYTHONPATH" in finding.fix
 
 

@@ -1,5 +1,6 @@
 """The line that a run shows does, typed into a terminal, what the run did."""
 
+import json
 import os
 import re
 import shlex
@@ -79,3 +80,15 @@ def test_a_line_typed_by_hand_splits_the_cores_alike(backend, script):
     watched = run(path, 2, backend=backend, quiet=True)
     assert sorted(shares) == sorted(line.strip("<>") for (line,) in watched.output)
     assert shares[0] != shares[1]
+
+
+@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="needs two cores")
+def test_a_run_with_one_core_has_that_core_alone(script, capfd):
+    path = script("""
+        import os
+        import hvdcourse
+        print(sorted(os.sched_getaffinity(0)))
+    """)
+    result = run(path, 1, cores=1)
+    (core,) = json.loads(result.output[0][0])
+    assert capfd.readouterr().out.startswith(f"$ taskset --cpu-list {core} horovodrun -np 1 ")

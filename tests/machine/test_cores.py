@@ -8,7 +8,8 @@ import pytest
 from starts import FORKED, GLOO, MPI, QUICK_MPI, quick_starts, starts
 
 from hvdcourse.launch.run import run_quickly
-from hvdcourse.machine.cores import share_of_cores
+from hvdcourse.machine import cores as cores_module
+from hvdcourse.machine.cores import pick_cores, share_of_cores
 from hvdcourse.rank.place import Place
 
 pytestmark = [pytest.mark.timeout(120), pytest.mark.usefixtures("nothing_left")]
@@ -36,6 +37,26 @@ def test_shares_of_cores_are_a_partition_or_one_core_each(count, ranks):
     else:
         times = [handed_out.count(core) for core in cores]
         assert max(times) - min(times) <= 1
+
+
+@pytest.mark.parametrize(
+    ("siblings", "count", "picked"),
+    [
+        (["0-1", "0-1", "2-3", "2-3"], 2, [0, 2]),
+        (["0,2", "1,3", "0,2", "1,3"], 2, [0, 1]),
+        (["0-1", "0-1", "2-3", "2-3"], 3, [0, 1, 2]),
+        ([None, None], 1, [0]),
+    ],
+)
+def test_two_threads_of_one_core_are_picked_last(siblings, count, picked, tmp_path, monkeypatch):
+    for number, text in enumerate(siblings):
+        if text is not None:
+            file = tmp_path / f"cpu{number}" / "topology" / "thread_siblings_list"
+            file.parent.mkdir(parents=True)
+            file.write_text(text)
+    monkeypatch.setattr(cores_module, "PROCESSORS", tmp_path)
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(len(siblings))))
+    assert pick_cores(count) == picked
 
 
 def found(result, name: str) -> list:

@@ -125,5 +125,6 @@ ROUNDS = (
             ("    return [warmup, schedule]", "    return [warmup]"),
             said="after the warmup the schedule alone sets the rate",
         ),
+        spoiled=(1,),
     ),
 )

@@ -24,16 +24,6 @@ ROUNDS = (
         only=True,
     ),
     together(
-        mistake(
-            1,
-            "one worker alone",
-            (DECORATOR, "@(hvd.elastic.run if int(os.environ['HOROVOD_RANK']) else lambda f: f)\n"),
-            ("import argparse\n", "import argparse\nimport os\n"),
-            said="goes on after rank 1 was killed",
-        ),
-        only=True,
-    ),
-    together(
         mistake(2, "never", (COMMIT, ""), said="went on with epoch 1"),
         mistake(
             4,

@@ -26,17 +26,7 @@ ACCURACY_ALONE = """callbacks = [tf.keras.callbacks.LambdaCallback(
             )
         )]"""
 
-OF_RANK_0 = """def of_rank_0(apply):
-    def call(pairs, **options):
-        pairs = [(hvd.broadcast(part, root_rank=0), variable) for part, variable in pairs]
-        return apply(pairs, **options)
-    return call
-
-
-"""
 SKIPPED = "first_epoch = resume(model, arguments.folder); first_epoch += first_epoch > 0"
-TWO_MASTERS = """    constant = tf.keras.callbacks.LearningRateScheduler(lambda e: learning_rate)
-    return [warmup, schedule, constant]"""
 
 ROUNDS = (
     together(
@@ -75,6 +65,7 @@ ROUNDS = (
         mistake(
             10, "SGD", (NOVOGRAD, "optimizer = tf.keras.optimizers.SGD(learning_rate)"), said="norm"
         ),
+        spoiled=(9,),
     ),
     together(
         mistake(
@@ -216,7 +207,10 @@ ROUNDS = (
         mistake(
             6,
             "the training images",
-            ("data.test_images[mine], data.test_labels[mine]", "images[mine], labels[mine]"),
+            (
+                "data.test_images[mine], data.test_labels[mine]",
+                "images[: len(mine)], labels[: len(mine)]",
+            ),
             said="the ranks evaluate on the test images of --data, as they are",
         ),
         mistake(7, "the epoch stays", (EPOCH, ""), said="resumed from a checkpoint, the script"),
@@ -241,13 +235,6 @@ ROUNDS = (
         crashes=True,
     ),
     together(
-        mistake(
-            3,
-            "rank 0's gradients, for all",
-            (WRAP, "    optimizer.apply_gradients = of_rank_0(optimizer.apply_gradients)\n"),
-            ("def make_optimizer(", f"{OF_RANK_0}def make_optimizer("),
-            said="rank 1: its updates use the gradients of rank 0",
-        ),
         mistake(
             4,
             "the last rank's",
@@ -310,11 +297,11 @@ ROUNDS = (
         ),
         mistake(
             9,
-            "two masters",
-            ("    return [warmup, schedule]", TWO_MASTERS),
+            "a warmup that goes on",
+            (WARMUP, WARMUP.replace("warmup_epochs,", "warmup_epochs + 1,")),
             said="the rate rises with every step",
         ),
-        spoiled=(7,),
+        spoiled=(6, 7),
     ),
     together(
         mistake(

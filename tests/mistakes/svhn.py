@@ -11,15 +11,6 @@ VERBOSE = "verbose = 2 if hvd.rank() == 0 else 0"
 TESTS = "mine = shard(len(data.test_images), hvd.rank(), hvd.size())"
 WHOLE = "test_loss, accuracy = np.array(sums) / len(data.test_images)"
 
-OF_RANK_0 = """def of_rank_0(apply):
-    def call(pairs, **options):
-        pairs = [(hvd.broadcast(part, root_rank=0), variable) for part, variable in pairs]
-        return apply(pairs, **options)
-    return call
-
-
-"""
-
 ROUNDS = (
     together(
         mistake(1, "the GPU of the rank", (GPU, "gpus[hvd.rank()]"), said="sees GPU 2"),
@@ -66,6 +57,7 @@ ROUNDS = (
             4,
             "nothing shared out",
             (SHARD, "share = ds"),
+            ("len(x), hvd.rank(), hvd.size(), batch_size", "len(x), 0, 1, batch_size"),
             said="train on the same images",
         ),
         mistake(
@@ -147,17 +139,6 @@ ROUNDS = (
             "as many GPUs as the host has ranks",
             (f"({GPU}, ", "(gpus[: hvd.local_size()], "),
             said="sees GPUs 0, 1",
-        ),
-        mistake(
-            2,
-            "rank 0's gradients, for all",
-            (
-                WRAP,
-                "optimizer = tf.keras.optimizers.Adam(args.rate); "
-                "optimizer.apply_gradients = of_rank_0(optimizer.apply_gradients)",
-            ),
-            ("def make_callbacks(out):", f"{OF_RANK_0}def make_callbacks(out):"),
-            said="rank 1: its updates use the gradients of rank 0",
         ),
         mistake(
             3,

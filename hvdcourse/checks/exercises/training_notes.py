@@ -54,17 +54,17 @@ def demand_finite(rank: ObservedRank) -> None:
     """Raise NotJudged where a rank's gradients or weights are no finite numbers any more."""
     updates = rank.notes("update")
     finite = {
-        "gradient that it computed": map(all_finite, rank.notes("gradient")),
-        "gradient that it updated with": (all_finite(update["gradient"]) for update in updates),
-        "weights that it had": (all_finite(update["weights"]) for update in updates),
+        "gradient that it computed": [all_finite(note) for note in rank.notes("gradient")],
+        "gradient that it updated with": [all_finite(update["gradient"]) for update in updates],
+        "weights that it had": [all_finite(update["weights"]) for update in updates],
     }
-    steps = {what: [*by_step, False].index(False) for what, by_step in finite.items()}
-    what = min(steps, key=steps.__getitem__)
-    if steps[what] < len(updates):
+    first = {what: met.index(False) for what, met in finite.items() if not all(met)}
+    if first:
+        what = min(first, key=first.__getitem__)
         raise NotJudged(
             "gradients and weights are finite numbers",
             [
-                f"rank {rank.rank}: the {what} in step {steps[what] + 1} of {len(updates)} has NaN "
+                f"rank {rank.rank}: the {what} in step {first[what] + 1} of {len(updates)} has NaN "
                 "or infinity, and from there on nothing can be compared"
             ],
         )
