@@ -116,7 +116,8 @@ def draw_step(axes: Axes, timeline: Timeline, number: int | None = None, name: s
             **style,
         )
     axes.set(ylim=(len(gradients) - 0.4, -0.6))
-    axes.set_xlabel("milliseconds since the forward pass began")
+    origin = "the first gradient was ready" if start == first else "the forward pass began"
+    axes.set_xlabel(f"milliseconds since {origin}")
     label_rows(axes, list(gradients["name"]))
     axes.set_title(describe(step, name), fontsize=10.5, loc="left", color=INK)
     axes.spines[["top", "right", "left"]].set_visible(False)
@@ -129,8 +130,9 @@ def label_rows(axes: Axes, names: list[str]) -> None:
     points = figure.get_size_inches()[1] / len(figure.axes) * 72
     every = max(1, round(len(names) * 14 / points))
     rows = range(0, len(names), every)
-    # Horovod's names of gradients end in what tells them apart.
-    axes.set_yticks(rows, [names[row][-28:] for row in rows], fontsize=8, color=DARK_GREY)
+    # The end of TensorFlow's long names tells gradients apart.
+    short = [name.rpartition("/")[2].removeprefix("HorovodAllreduce_")[-28:] for name in names]
+    axes.set_yticks(rows, [short[row] for row in rows], fontsize=8, color=DARK_GREY)
     axes.tick_params(axis="y", length=0)
 
 

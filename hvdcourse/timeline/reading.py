@@ -1,7 +1,7 @@
 """Reads a timeline: one row for each gradient of each step, and one for each step."""
 
 import json
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import nan, prod
@@ -56,7 +56,8 @@ class Timeline:
 def read_timeline(file: str | Path) -> Timeline:
     """Read a timeline that Horovod has written; it may break off where the job ended early.
 
-    A step ends where a gradient comes for the second time. Gradients whose sending overlaps
+    A step ends where a gradient comes for the second time; what is averaged besides the gradients,
+    such as metrics, is left out. Gradients whose sending overlaps
     travelled in one fused allreduce: on CPUs Horovod does one allreduce after the other.
 
     Raises:
@@ -103,15 +104,38 @@ def read_gradients(
                 gradients.append(describe(span, known, marks[span.tensor]))
             del before[span.tensor]
     gradients.sort(key=lambda gradient: gradient["sending"])
-    step, group, latest, seen = 1, 0, -np.inf, set[str]()
-    for gradient in gradients:
-        if gradient["name"] in seen:
-            step, seen = step + 1, set()
-        seen.add(gradient["name"])
-        group += gradient["sending"] >= latest
-        latest = max(latest, gradient["sent"])
-        gradient.update(step=step, group=group)
+    number_steps(gradients)
+    names = names_of_gradients(gradients)
+    gradients = [gradient for gradient in gradients if gradient["name"] in names]
+    number_steps(gradients)
     return gradients
+
+
+def number_steps(allreduces: list[dict[str, Any]]) -> None:
+    """Give each record, in the order of sending, the number of its step and of its group."""
+    step, group, latest, seen = 1, 0, -np.inf, set[str]()
+    for allreduce in allreduces:
+        if allreduce["name"] in seen:
+            step, seen = step + 1, set()
+        seen.add(allreduce["name"])
+        group += allreduce["sending"] >= latest
+        latest = max(latest, allreduce["sent"])
+        allreduce.update(step=step, group=group)
+
+
+def names_of_gradients(allreduces: Sequence[dict[str, Any]]) -> set[str]:
+    """Return the tensors that come in at least half of the steps.
+
+    Others are averaged now and then, such as the metrics of an epoch, of which some pass for steps
+    of their own: what has less than half of the largest step's tensors is none.
+    """
+    of_step = defaultdict(set)
+    for allreduce in allreduces:
+        of_step[allreduce["step"]].add(allreduce["name"])
+    largest = max(map(len, of_step.values()), default=0)
+    steps = [names for names in of_step.values() if 2 * len(names) >= largest]
+    times = Counter(name for names in steps for name in names)
+    return {name for name, count in times.items() if 2 * count >= len(steps)}
 
 
 def describe(whole: Span, parts: dict[str, Span], marks: list[tuple[int, float]]) -> dict[str, Any]:
@@ -164,8 +188,10 @@ def measure_step(number: int, rows: pd.DataFrame, spans: Sequence[Span]) -> dict
     delays = find_delays(rows)
     known = delays.notna().any()
     computed = passes[BACKWARD][1]
-    # Without marks: when rank 0 had its last gradient.
-    own = rows.get("ready_0", rows["first_ready"]).max()
+    # Without marks: when rank 0 had its last gradient; with Horovod's cache, when a first rank had.
+    own = rows["first_ready"].max()
+    if "ready_0" in rows and rows["ready_0"].notna().all():
+        own = rows["ready_0"].max()
     end = rows["done"].max()
     groups = rows["group"].nunique()
     return {

@@ -116,6 +116,29 @@ def test_the_moments_of_each_gradient_come_in_their_order():
         assert set(table["bytes"]) == {256 * 256 * 4}
 
 
+def test_metrics_that_are_averaged_between_the_steps_are_no_gradients(written):
+    events, names = [], [f"layer_{number}" for number in range(1, 5)]
+    for step in range(15):
+        start = 10000 * step
+        for number, name in enumerate(names, start=1):
+            events += gradient(name, number, (start, start), start + 1000, start + 2000)
+        # After each epoch of 5 steps, several metrics of one name.
+        for moment in (3000, 4000, 5000) if step % 5 == 4 else ():
+            metric = start + moment
+            events += gradient("metric", 9, (metric, metric), metric, metric + 100)
+    timeline = read_timeline(written([HEAD, *events]))
+    assert list(timeline.steps["gradients"]) == [4] * 15
+    assert set(timeline.gradients["name"]) == set(names)
+
+
+def test_where_only_the_first_step_has_marks_the_others_have_their_exposed_communication(written):
+    cached = [event for event in TWO_STEPS if event.get("ph") != "X" or event["ts"] < 10000]
+    steps = read_timeline(written(cached)).steps
+    assert list(steps["straggler"]) == [1, -1]
+    # From when the first rank had its last gradient: at 2 and at 24 ms.
+    assert list(steps["exposed_ms"].round(3)) == [7.011, 2.01]
+
+
 @pytest.mark.parametrize("share", [0.2, 0.5, 0.77, 0.9])
 def test_a_file_that_breaks_off_is_read_up_to_there(written, share):
     # The passes stand at the end: without them the rest of Horovod's own file breaks off.
