@@ -98,12 +98,13 @@ for _ in range(20):
 
 
 @pytest.fixture
-def shared(project, tmp_path):
+def shared(project, tmp_path, monkeypatch):
     """Make the project one that its user may only read; returns the user's command line and home.
 
     The tests of root have an ordinary user, nobody, who may also pass root's closed folders: in
     them may lie Python, and does what a test writes.
     """
+    monkeypatch.delenv("HVDCOURSE_STATE", raising=False)
     home = tmp_path / "home"
     home.mkdir()
     for path in [project, *project.rglob("*")]:
