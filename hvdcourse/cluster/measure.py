@@ -68,7 +68,7 @@ def measure_links(bandwidth: str = "1gbit", folder: str | Path = SOLUTIONS) -> d
     times, messages = str(Path(folder, "allreduce_times.py")), str(Path(folder, "messages.py"))
     with hosts(4, slots=1, bandwidth=bandwidth) as four:
         two, sizes = four[:2], ",".join(map(str, SIZES))
-        by_size = reports(two, [times, "--bytes", sizes, "--repeats", "5"])[0]["allreduce"]
+        by_size = reports(two, [times, "--bytes", sizes, "--repeats", "9"])[0]["allreduce"]
         gradients = {}
         for way, (environment, flags) in WAYS.items():
             script = [times, "--bytes", "64000", "--tensors", "60", *flags]
