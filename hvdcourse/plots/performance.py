@@ -6,6 +6,7 @@ from typing import Any
 import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.figure import Figure
+from matplotlib.ticker import LogLocator, NullFormatter
 
 from hvdcourse.plots.palette import BLUE, COLOURS, DARK_GREY, GREY, ORANGE, QUIET, VERMILION
 
@@ -85,8 +86,8 @@ def plot_sweeps(sweeps: Mapping[str, Mapping[str, Sequence[float]]], ylabel: str
         )
         axes.set(xlabel=what, yscale="log")
         axes.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
-        axes.yaxis.set_minor_formatter(lambda value, _: f"{value:g}")
-        axes.tick_params(axis="y", which="minor", labelsize=7)
+        axes.yaxis.set_major_locator(LogLocator(subs=(1, 3)))
+        axes.yaxis.set_minor_formatter(NullFormatter())
         axes.spines[["top", "right"]].set_visible(False)
     row[0, 0].set_ylabel(ylabel)
     return figure

@@ -1,5 +1,6 @@
 """The plots of how far a training scales: a model beside measurements, and what it predicts."""
 
+import itertools
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -47,9 +48,10 @@ def plot_predictions(rows: Mapping[str, Sequence[Mapping[str, float]]]) -> Figur
 def plot_efficiency(tables: Mapping[str, Table]) -> Figure:
     """Draw the scaling efficiency against the number of GPUs, one curve for each table."""
     figure, axes = plt.subplots(figsize=(7.5, 3.8), layout="constrained")
-    for colour, (name, table) in zip(COLOURS, tables.items(), strict=False):
-        axes.plot(table["gpus"], 100 * table["efficiency"], "o-", color=colour, markersize=3)
-        axes.plot([], [], color=colour, label=name)
+    styles = itertools.cycle(("o-", "s--"))  # where two curves coincide, both are seen
+    for colour, style, (name, table) in zip(COLOURS, styles, tables.items(), strict=False):
+        efficiency = 100 * table["efficiency"]
+        axes.plot(table["gpus"], efficiency, style, color=colour, markersize=3, label=name)
     number_gpus(axes)
     axes.set(ylabel="scaling efficiency (%)", ylim=(0, 104))
     figure.legend(loc="outside right center", frameon=False)
