@@ -49,7 +49,8 @@ def main():
     test_images = resized(data.test_images, arguments.pixels)
     dataset = tf.data.Dataset.from_tensor_slices((images, data.train_labels[mine]))
     dataset = dataset.shuffle(share, seed=arguments.seed)
-    dataset = dataset.batch(arguments.batch_size // hvd.size(), drop_remainder=True).prefetch(2)
+    local_batch = arguments.batch_size // hvd.size()
+    dataset = dataset.batch(local_batch, drop_remainder=True).prefetch(2)
 
     tf.keras.utils.set_random_seed(arguments.seed)
     model = wide_resnet(images.shape[1:], len(data.classes))
@@ -67,7 +68,7 @@ def main():
         validation_batch_size=360,
         callbacks=[
             hvd.callbacks.MetricAverageCallback(),
-            ReportMetrics(images_per_epoch=share * hvd.size()),
+            ReportMetrics(share // local_batch * local_batch * hvd.size()),
         ],
         verbose=0,
     )
