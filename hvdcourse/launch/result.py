@@ -6,7 +6,7 @@ import shlex
 import signal
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from statistics import fmean
+from statistics import median
 from typing import Any
 
 from hvdcourse.launch.job import Event, Job, OutputLine, ProcessEnd, RunEnd
@@ -98,11 +98,11 @@ class RunResult:
 
     @property
     def throughput(self) -> float:
-        """Images per second of all ranks, the mean over the epochs from the second on.
+        """Images per second of all ranks, the median over the epochs from the second on.
 
         In the first epoch TensorFlow also builds its graph.
         """
-        return fmean(self.history["images_per_second"][1:])
+        return median(self.history["images_per_second"][1:])
 
     @property
     def output(self) -> list[list[str]]:

@@ -29,14 +29,14 @@ def plot_training(runs: Mapping[str, RunResult]) -> Figure:
         label = name.replace("\n", " ")
         left.plot(history["epoch"], history["val_accuracy"], "o-", color=colour, label=label)
         speeds = history["images_per_second"][1:]
-        mean = result.throughput
-        spread = [[mean - min(speeds)], [max(speeds) - mean]]
-        right.bar(name, mean, yerr=spread, color=colour, capsize=6, width=0.6)
+        middle = result.throughput
+        spread = [[middle - min(speeds)], [max(speeds) - middle]]
+        right.bar(name, middle, yerr=spread, color=colour, capsize=6, width=0.6)
         last = max(history["epoch"])
     left.set(xlabel="epoch", ylabel="test accuracy", ylim=(0, 1.02))
     left.xaxis.get_major_locator().set_params(integer=True)
     left.legend(frameon=False, loc="lower right")
-    what = f"mean over epochs 2 to {last}; bars show min and max"
+    what = f"median of epochs 2 to {last}; bars show min and max"
     right.set(ylabel="images per second, all ranks", title=what)
     right.title.set_fontsize(9)
     for axes in (left, right):
