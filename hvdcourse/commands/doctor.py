@@ -134,7 +134,7 @@ def keras_finding(version: str) -> Finding:
     """Tell whether Horovod, which imports ``keras``, gets Keras 2: one file, unlike Keras 3."""
     spec = find_spec("keras")
     place = Path(spec.origin or "") if spec else Path()
-    hidden = place.name == "__init__.py"
+    hidden = place.parts[-2:] == ("keras", "__init__.py")
     fix = "run `make setup`, which puts it back in its place"
     if hidden:
         fix = (

@@ -132,7 +132,9 @@ class RunResult:
         parts = []
         first = self.first_failed
         if self.reason == "time limit":
-            parts.append(f"The run reached its time limit of {self.timeout:g} s and was ended.")
+            parts.append(
+                f"The run reached its time limit of {round(self.timeout, 1):g} s and was ended."
+            )
         elif self.reason == "standstill":
             parts.append(
                 f"The run was ended: no rank computed or printed anything "
