@@ -30,7 +30,9 @@ def by_saying(lines: list[str]) -> list[str]:
         if match is None:
             told.append(line)
         elif who := ranks.pop(match[2], []):
-            told.append(f"rank{'s' * (len(who) > 1)} {' and '.join(who)}: {match[2]}")
+            *others, last = who
+            ranks_in_words = f"ranks {', '.join(others)} and {last}" if others else f"rank {last}"
+            told.append(f"{ranks_in_words}: {match[2]}")
     return told
 
 
