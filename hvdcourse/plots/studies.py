@@ -153,7 +153,7 @@ def plot_steps_to_target(
     figure, axes = plt.subplots(figsize=(7, 4.2), layout="constrained")
     for colour, (name, (low, high)) in zip(COLOURS[1:], noise_scales.items(), strict=False):
         axes.axvspan(low, high, color=colour, alpha=0.15, linewidth=0, label=name)
-    axes.plot(batches, law(batches), color=BLUE, label="fitted: S = S_min (1 + B_crit / B)")
+    axes.plot(batches, law(batches), color=BLUE, label=r"fitted: $S_{min}\,(1 + B_{crit} / B)$")
     start = law(batches[:1])[0] * batches[0]
     axes.plot(batches, start / batches, "--", color=GREY, label="perfect scaling")
     for batch, counts in measured.items():
@@ -167,9 +167,8 @@ def plot_steps_to_target(
             )  # fmt: skip
     axes.set_xscale("log", base=2)
     axes.set_yscale("log", base=2)
-    axes.set(
-        xlim=(min(measured) / 2.2, 1.3 * max(measured)), ylim=(min(start / batches[-1], 64), None)
-    )
+    # The line of perfect scaling may leave the plot: nothing was measured down there.
+    axes.set(xlim=(min(measured) / 2.2, 1.3 * max(measured)), ylim=(min(law(batches)) / 3, None))
     axes.set_xticks(list(measured), [str(batch) for batch in measured])
     axes.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
     axes.set(xlabel="global batch size (images)", ylabel=f"steps to {target:.0%} on the test set")
@@ -186,7 +185,7 @@ def plot_gradient_norms(norms: Mapping[str, Sequence[float]]) -> Figure:
     axes.set(
         xlabel="block, from the first to the last", ylabel="length of the gradient", ylim=(0, None)
     )
-    axes.xaxis.get_major_locator().set_params(integer=True)
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     axes.spines[["top", "right"]].set_visible(False)
     axes.legend(frameon=False)
     return figure
@@ -200,7 +199,7 @@ def plot_rates(rows: Mapping[str, tuple[Sequence[float], Sequence[float]]], step
         steps: steps of an epoch, to mark where one ends.
     """
     figure, axes = plt.subplots(
-        1, len(rows), figsize=(3.2 * len(rows), 2.9), sharey=True, squeeze=False,
+        1, len(rows), figsize=(2.8 * len(rows), 2.9), sharey=True, squeeze=False,
         layout="constrained",
     )  # fmt: skip
     for panel, (name, (applied, expected)) in zip(axes[0], rows.items(), strict=True):

@@ -52,6 +52,7 @@ class Condition:
         target: end as soon as this test accuracy is reached.
         evaluate_every: steps between two looks at the target; None for once an epoch.
         measure_noise: estimate the gradient noise scale; needs 2 ranks.
+        keep_trust_ratios: record LAMB's trust ratio of every layer and step.
         keep_weights: put the weights at the end beside the records.
     """
 
@@ -77,6 +78,7 @@ class Condition:
     target: float | None = None
     evaluate_every: PositiveInt | None = None
     measure_noise: bool = False
+    keep_trust_ratios: bool = True
     keep_weights: bool = False
 
     def __post_init__(self) -> None:

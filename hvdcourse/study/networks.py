@@ -23,7 +23,7 @@ wide_resnet_of_photos = partial(
 # Settings that change nothing in TensorFlow's graph of a step, in which the rate is a variable.
 NOT_IN_GRAPH = frozenset({"data", "images", "hold_out", "batch_size", "epochs"})
 NOT_IN_GRAPH |= {"learning_rate", "scaling", "base_batch_size", "warmup_epochs", "schedule"}
-NOT_IN_GRAPH |= {"target", "evaluate_every", "keep_weights"}
+NOT_IN_GRAPH |= {"target", "evaluate_every", "keep_trust_ratios", "keep_weights"}
 # By network_key: the networks of this process, and their optimizers' variables as they were at
 # first.
 _BUILT: dict[tuple, tuple[tf.keras.Model, list[np.ndarray]]] = {}

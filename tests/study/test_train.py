@@ -106,6 +106,14 @@ def test_a_run_is_the_same_whatever_was_trained_before_it(optimizer):
     assert fresh == alone
 
 
+def test_trust_ratios_are_recorded_unless_they_are_not_wanted():
+    condition = replace(SHORT, optimizer="lamb")
+    for kept in (True, False):
+        asked = replace(condition, keep_trust_ratios=kept)
+        found, _ = train(asked, 0, load("digits"), lambda row: None)
+        assert ("trust_ratios" in found) is kept
+
+
 FIELDS = {field.name for field in fields(Condition)}
 OTHER_SETTINGS = {
     "data": "mnist",
@@ -130,6 +138,7 @@ OTHER_SETTINGS = {
     "target": 0.5,
     "evaluate_every": 2,
     "measure_noise": True,
+    "keep_trust_ratios": False,
     "keep_weights": True,
 }
 
