@@ -5,7 +5,17 @@ from pathlib import Path
 
 from PIL import Image
 
-from figures import baseline, collectives, hosts, painters, parallelism, ring, rooms
+from figures import (
+    baseline,
+    collectives,
+    hosts,
+    painters,
+    parallelism,
+    ring,
+    rooms,
+    seven_steps,
+    steps,
+)
 from figures.drawing import Canvas
 from hvdcourse.paths import IMAGES
 
@@ -22,6 +32,10 @@ FIGURES: dict[str, Callable[[], Canvas]] = {
     "01_parameter_server_and_ring": ring.draw_parameter_server_and_ring,
     "01_ring_allreduce_steps": ring.draw_ring_allreduce_steps,
     "02_input_pipeline": baseline.draw_input_pipeline,
+    "03_data_parallel_step": steps.draw_data_parallel_step,
+    "03_wrapped_optimizer": steps.draw_wrapped_optimizer,
+    "03_seven_steps": seven_steps.draw_seven_steps,
+    "03_launch": hosts.draw_launch,
     "06_placement": hosts.draw_placement,
     "rooms": rooms.draw_rooms,
 }
