@@ -8,9 +8,11 @@ from PIL import Image
 from figures import (
     baseline,
     collectives,
+    convergence,
     hosts,
     painters,
     parallelism,
+    records,
     ring,
     rooms,
     seven_steps,
@@ -20,6 +22,7 @@ from figures.drawing import Canvas
 from hvdcourse.paths import IMAGES
 
 FIGURES: dict[str, Callable[[], Canvas]] = {
+    "00_hours_to_minutes": records.draw_hours_to_minutes,
     "01_places": hosts.draw_places,
     "01_allreduce": collectives.draw_allreduce,
     "01_allgather": collectives.draw_allgather,
@@ -36,6 +39,9 @@ FIGURES: dict[str, Callable[[], Canvas]] = {
     "03_wrapped_optimizer": steps.draw_wrapped_optimizer,
     "03_seven_steps": seven_steps.draw_seven_steps,
     "03_launch": hosts.draw_launch,
+    "04_sharp_and_flat": convergence.draw_sharp_and_flat,
+    "04_warmup": convergence.draw_warmup,
+    "04_trust_ratio": convergence.draw_trust_ratio,
     "06_placement": hosts.draw_placement,
     "rooms": rooms.draw_rooms,
 }
