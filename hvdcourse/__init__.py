@@ -21,6 +21,7 @@ take_share_of_cores()
 _PUBLIC = {
     "check": "hvdcourse.checks.check",
     "load": "hvdcourse.data.sets",
+    "predict": "hvdcourse.checks.prediction",
     "record": "hvdcourse.rank.reports",
     "report": "hvdcourse.rank.reports",
     "report_epoch": "hvdcourse.rank.elastic_reports",

@@ -66,6 +66,7 @@ QUICK_ENVIRONMENT = {
     # Tests run beside: a rank that waits over MPI leaves the core to others.
     "OMPI_MCA_mpi_yield_when_idle": "1",
 }
+WIDGET = "application/vnd.jupyter.widget-view+json"
 # Cells in which learners look at their own work are stored without the solution's verdict.
 EXERCISE_TAG = "exercise"
 
@@ -165,9 +166,12 @@ def last_cell(output: Path) -> str:
 def write_html(executed: nbformat.NotebookNode, target: Path) -> None:
     """Write an executed notebook as an HTML page with its figures in it, and MathJax beside it."""
     page = deepcopy(executed)
+    page.metadata.pop("widgets", None)
     for cell in page.cells:
         # nbconvert takes in no image from above the folder that it is given.
         cell.source = cell.source.replace("](../images/", "](images/")
+        for output in cell.get("outputs", []):
+            output.get("data", {}).pop(WIDGET, None)
     mathjax = target.parent / "mathjax"
     if not mathjax.exists():
         shutil.copytree(STATIC_ASSETS_PATH, mathjax)
@@ -182,8 +186,11 @@ def portable(output: nbformat.NotebookNode) -> nbformat.NotebookNode:
     if output.output_type == "stream":
         text = output.text.replace(str(PROJECT), "/course")
         output.text = _SOURCES_OF_A_LIBRARY.sub("", text)
-    elif "image/png" in output.get("data", {}):
-        output.data["image/png"] = of_few_colours(output.data["image/png"])
+    data = output.get("data", {})
+    # A page has no widgets: it shows the text or the picture that comes with one.
+    data.pop(WIDGET, None)
+    if "image/png" in data:
+        data["image/png"] = of_few_colours(data["image/png"])
     return output
 
 

@@ -1,0 +1,111 @@
+"""A prediction: a learner enters it before a run, and sees it beside the result."""
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import ipywidgets
+from filelock import FileLock
+from IPython.display import display
+
+from hvdcourse.checks.progress import state_folder
+from hvdcourse.files import write_whole
+
+_FILE = "predictions.json"
+_LOCK_SECONDS = 10
+_LAYOUT = ipywidgets.Layout(width="auto")
+
+
+class Prediction:
+    """What a learner expects to see: a number, or one of some options.
+
+    What is entered is kept with the learner's progress, and is there again the next time.
+    """
+
+    def __init__(self, question: str, options: Sequence[str], unit: str) -> None:
+        self.question, self.options, self.unit = question, list(options), unit
+        self.answer = _read().get(question)
+        if self.options and self.answer not in self.options:
+            self.answer = None
+        self.note = ipywidgets.Label(_kept(self.answer))
+        self.field = self._field()
+        self.field.observe(self._enter, names="value")
+
+    def compare(self, result: float | str) -> None:
+        """Print what was predicted and what came out.
+
+        Args:
+            result: a number in the prediction's unit, or the option that is right.
+        """
+        if self.answer is None:
+            print(f"The result: {self._told(result)}. You have entered no prediction.")
+        elif self.options:
+            verdict = "as you predicted" if self.answer == result else f"predicted: {self.answer}"
+            print(f"The result: {self._told(result)} ({verdict}).")
+        else:
+            print(f"You predicted {self._told(self.answer)}. The result: {self._told(result)}.")
+
+    def _ipython_display_(self) -> None:
+        widget = ipywidgets.VBox([ipywidgets.HTMLMath(self.question), self.field, self.note])
+        bundle = widget._repr_mimebundle_()
+        # Static pages, which have no widgets, show the text.
+        display({**bundle, "text/plain": repr(self)}, raw=True)
+
+    def __repr__(self) -> str:
+        answers = " / ".join(self.options) or f"a number, {self.unit}".rstrip(", ")
+        return f"{self.question}\nYour prediction: {answers}"
+
+    def _field(self) -> ipywidgets.DOMWidget:
+        if self.options:
+            return ipywidgets.RadioButtons(
+                options=self.options, value=self.answer, layout=_LAYOUT, description=""
+            )
+        value = "" if self.answer is None else f"{self.answer:g}"
+        return ipywidgets.Text(value, placeholder=self.unit or "a number", continuous_update=False)
+
+    def _enter(self, change: dict[str, Any]) -> None:
+        try:
+            answer = change["new"] if self.options else float(change["new"].replace(",", ""))
+        except ValueError:
+            self.note.value = f"A number is needed, such as 1.5; {change['new']!r} is none."
+            return
+        self.answer = answer
+        _keep(self.question, answer)
+        self.note.value = _kept(answer)
+
+    def _told(self, value: float | str) -> str:
+        return value if isinstance(value, str) else f"{value:.3g} {self.unit}".rstrip()
+
+
+def predict(question: str, options: Sequence[str] = (), *, unit: str = "") -> Prediction:
+    """Ask for a prediction, in a notebook with a field to enter it.
+
+    Args:
+        question: what the learner predicts; it names the prediction, too.
+        options: the answers to choose from; without any, the answer is a number.
+        unit: of the number.
+
+    Returns:
+        The prediction, for :meth:`Prediction.compare` when the result is there.
+    """
+    prediction = Prediction(question, options, unit)
+    display(prediction)
+    return prediction
+
+
+def _kept(answer: float | str | None) -> str:
+    return "" if answer is None else "Your prediction is kept."
+
+
+def _read() -> dict[str, Any]:
+    """Return what was predicted, by question; a damaged file counts as nothing."""
+    try:
+        predictions = json.loads((state_folder() / _FILE).read_text())
+    except (FileNotFoundError, ValueError):
+        return {}
+    return predictions if isinstance(predictions, dict) else {}
+
+
+def _keep(question: str, answer: float | str) -> None:
+    with FileLock(state_folder() / f".{_FILE}.lock", timeout=_LOCK_SECONDS):
+        write_whole(state_folder() / _FILE, json.dumps({**_read(), question: answer}, indent=2))

@@ -1,0 +1,61 @@
+"""Predictions: entered, kept, and set beside the result."""
+
+import pytest
+
+from hvdcourse import predict
+from hvdcourse.checks.progress import STATE_VARIABLE
+
+
+@pytest.fixture(autouse=True)
+def state(tmp_path, monkeypatch):
+    monkeypatch.setenv(STATE_VARIABLE, str(tmp_path))
+    return tmp_path
+
+
+QUESTION = "How many times as fast are two ranks?"
+
+
+def test_a_number_is_kept_and_compared(capsys):
+    predict(QUESTION, unit="times").field.value = "1.5"
+    again = predict(QUESTION, unit="times")
+    assert again.field.value == "1.5"
+    capsys.readouterr()
+    again.compare(1.7712)
+    assert capsys.readouterr().out == "You predicted 1.5 times. The result: 1.77 times.\n"
+
+
+def test_what_is_no_number_is_refused_and_what_was_entered_before_stays():
+    prediction = predict(QUESTION)
+    prediction.field.value = "2"
+    prediction.field.value = "twice"
+    assert "'twice'" in prediction.note.value
+    assert predict(QUESTION).answer == 2
+
+
+@pytest.mark.parametrize(("chosen", "told"), [("all", "as you predicted"), ("none", "predicted")])
+def test_an_option_is_kept_and_compared(chosen, told, capsys):
+    predict("Which ranks?", ["none", "all"]).field.value = chosen
+    prediction = predict("Which ranks?", ["none", "all"])
+    capsys.readouterr()
+    prediction.compare("all")
+    assert f"The result: all ({told}" in capsys.readouterr().out
+
+
+def test_an_option_that_is_no_more_to_choose_from_counts_as_nothing_entered(capsys):
+    predict("Which ranks?", ["none", "all"]).field.value = "none"
+    predict("Which ranks?", ["one", "all"]).compare("all")
+    assert "You have entered no prediction." in capsys.readouterr().out
+
+
+def test_a_static_page_shows_the_question_and_its_options():
+    assert repr(predict("Which ranks?", ["one", "all"])) == (
+        "Which ranks?\nYour prediction: one / all"
+    )
+
+
+def test_a_damaged_file_counts_as_nothing_entered(state):
+    (state / "predictions.json").write_text("{")
+    prediction = predict(QUESTION)
+    assert prediction.answer is None
+    prediction.field.value = "3"
+    assert predict(QUESTION).answer == 3
