@@ -18,12 +18,13 @@ from hvdcourse.errors import BadInput
 from hvdcourse.plots.messages import draw_collective, draw_ring, ring_frames
 from hvdcourse.plots.palette import BLUE, DARK_GREY, GREY, LIGHT_GREY, ORANGE, VERMILION
 from hvdcourse.simulate.collectives import COLLECTIVES, collective
-from hvdcourse.simulate.scaling import steps_to_accuracy
+from hvdcourse.simulate.scaling import positive, steps_to_accuracy
 
 STEPS_PER_EPOCH = 50
+RATES = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0)
 # Where the schedule's steps down are, as parts of all epochs, and what they leave of the rate.
 FALLS = ((0.5, 0.1), (0.75, 0.01))
-BATCHES = 2.0 ** np.arange(3, 18)
+BATCHES = 2.0 ** np.arange(17)
 _DPI = 100
 
 
@@ -66,7 +67,7 @@ def play_collectives(ranks: int = 4) -> None:
 def play_schedule() -> None:
     """Show the learning rate of every step; sliders set one rank's rate, ranks and epochs."""
     controls = {
-        "rate": ipywidgets.FloatLogSlider(0.05, min=-3, max=0, step=0.1, description="rate η"),
+        "rate": ipywidgets.SelectionSlider(options=RATES, value=0.05, description="rate η"),
         "ranks": ipywidgets.IntSlider(8, 1, 64, description="ranks"),
         "warmup_epochs": ipywidgets.IntSlider(5, 0, 20, description="warmup"),
         "epochs": ipywidgets.IntSlider(30, 4, 90, description="epochs"),
@@ -79,8 +80,12 @@ def play_batch_size(critical_batch: float = 1024) -> None:
 
     Args:
         critical_batch: B_crit at first, in images, such as one that was measured; a slider sets it.
+
+    Raises:
+        BadInput: it is not a number above 0.
     """
-    powers = {"base": 2, "min": 3, "max": 17, "readout_format": ",.0f"}
+    critical_batch = positive(critical_batch, "critical_batch")
+    powers = {"base": 2, "min": 0, "max": 16, "readout_format": ",.0f"}
     controls = {
         "batch": ipywidgets.FloatLogSlider(256, step=1, description="batch B", **powers),
         "per_rank": ipywidgets.FloatLogSlider(32, step=1, description="per rank", **powers),

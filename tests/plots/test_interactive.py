@@ -159,3 +159,9 @@ def test_a_control_draws_the_figure_anew(play, name, value, words, page):
 def test_one_rank_has_nobody_to_send_to(play):
     with pytest.raises(BadInput, match="ranks must be 2 to 6"):
         play(ranks=1)
+
+
+@pytest.mark.parametrize("batch", [0, -1, "large", None])
+def test_a_critical_batch_is_a_number_above_0(batch):
+    with pytest.raises(BadInput, match="critical_batch must be"):
+        interactive.play_batch_size(batch)
