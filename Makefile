@@ -81,7 +81,7 @@ format:
 	ruff check --fix $(PYTHON_FILES)
 	nb-clean clean $(NOTEBOOK_FORMAT) notebooks
 
-NOTEBOOK_FORMAT := --preserve-cell-outputs --preserve-execution-counts --preserve-cell-metadata tags --
+NOTEBOOK_FORMAT := --preserve-cell-outputs --preserve-execution-counts --preserve-cell-metadata tags jupyter --
 
 exercises:
 	python -m hvdcourse.checks.stages
