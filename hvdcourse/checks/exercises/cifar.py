@@ -151,40 +151,21 @@ STEPS = (
     Step(
         number=1,
         title="Activations are normalised over the batch, in evaluation too",
-        hint=(
-            "tf.keras.layers.BatchNormalization, before the ReLU. In evaluation it uses moving "
-            "averages, which start at mean 0 and variance 1 and keep the part momentum of "
-            "themselves in every step. Of the start, momentum ** steps is left: 0.67 for 0.99 and "
-            "40 steps."
-        ),
         check=check_normalisation,
     ),
     Step(
         number=2,
         title="The learning rate grows with the number of ranks",
-        hint="Multiply it by hvd.size(): the global batch has grown by as much.",
         check=check_scaled_rate,
     ),
     Step(
         number=3,
         title="The learning rate warms up, then follows its schedule",
-        hint=(
-            "As in fashion_mnist.py: hvd.callbacks.LearningRateWarmupCallback for the first "
-            "--warmup-epochs epochs, then hvd.callbacks.LearningRateScheduleCallback with "
-            "start_epoch, both with momentum_correction=False, in place of the scheduler that is "
-            "there."
-        ),
         check=check_warmup,
     ),
     Step(
         number=4,
         title="The optimizer is LAMB, with biases and normalisation excluded",
-        hint=(
-            "LAMB(rate, exclude_from_weight_decay=BIAS_AND_NORM), both from "
-            "hvdcourse.training.optimizers: what has no weight decay is not adapted either, unless "
-            "exclude_from_layer_adaptation says otherwise. The rate is "
-            "full_rate(arguments.lamb_learning_rate)."
-        ),
         check=check_lamb,
     ),
 )

@@ -221,74 +221,41 @@ STEPS = (
     Step(
         number=1,
         title="Every process knows its place",
-        hint=(
-            "Three things: import horovod.tensorflow as hvd, call hvd.init() once, then ask "
-            "hvd.rank(), hvd.size() and hvd.local_rank()."
-        ),
         check=check_place,
     ),
     Step(
         number=2,
         title="The images are shared out",
-        hint=(
-            "np.arange takes a start, an end and a stride. Which start and stride give every rank "
-            "other numbers, and all ranks together all numbers?"
-        ),
         check=check_share,
     ),
     Step(
         number=3,
         title="All ranks use rank 0's direction",
-        hint=(
-            "hvd.broadcast(tensor, root_rank=…) returns the root rank's tensor on every rank. "
-            ".numpy() turns the result into an array again."
-        ),
         check=check_broadcast,
     ),
     Step(
         number=4,
         title="Every rank has the mean over all images",
-        hint=(
-            "Allreduce with op=hvd.Sum two things: the sum of your own images and how many they "
-            "are. Then divide. hvd.Average would give the mean of means, which is another number."
-        ),
         check=check_mean,
     ),
     Step(
         number=5,
         title="Every rank has all scores",
-        hint=(
-            "hvd.allgather joins what the ranks pass along the first axis, in the order of ranks."
-        ),
         check=check_gather,
     ),
     Step(
         number=6,
         title="The images are regrouped by digit",
-        hint=(
-            "Sort your rows by their destination, count how many go to each rank (np.bincount with "
-            "minlength=size), and pass both to hvd.alltoall(tensor, splits=…). It returns the "
-            "tensor and how many rows came from each rank."
-        ),
         check=check_regroup,
     ),
     Step(
         number=7,
         title="Each rank holds its part of the sum",
-        hint=(
-            "hvd.reducescatter(tensor, op=hvd.Sum) cuts along the first axis. Without op it "
-            "averages."
-        ),
         check=check_reducescatter,
     ),
     Step(
         number=8,
         title="One rank writes, all wait for it",
-        hint=(
-            "Write under `if rank == 0:`. Then let ALL ranks, not only rank 0, pass a barrier. "
-            "Horovod's TensorFlow side has no barrier of its own; an allreduce of a single number "
-            "is one."
-        ),
         check=check_one_writer,
     ),
 )

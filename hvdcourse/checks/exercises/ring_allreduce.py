@@ -205,35 +205,22 @@ STEPS = (
     Step(
         number=1,
         title="The vector is cut into equal chunks",
-        hint="Chunk k starts at k * length // size and ends where chunk k + 1 starts.",
         check=check_bounds,
     ),
     Step(
         number=2,
         title="Neighbours exchange without deadlock",
-        hint=(
-            "communicator.Sendrecv(outgoing, dest=…, recvbuf=incoming, source=…) sends and "
-            "receives at once. % size closes the ring."
-        ),
         check=check_exchange,
     ),
     Step(
         number=3,
         title="Scatter-reduce leaves one finished chunk on each rank",
-        hint=(
-            "In turn t, rank r sends chunk r - t and adds to chunk r - t - 1, both modulo size. "
-            "Receive into a buffer as long as the chunk that comes in."
-        ),
         check=check_scatter_reduce,
         needs=(2,),
     ),
     Step(
         number=4,
         title="Allgather gives every rank all chunks",
-        hint=(
-            "In turn t, rank r sends chunk r + 1 - t and receives chunk r - t, both modulo size, "
-            "straight into the vector."
-        ),
         check=check_allgather,
         needs=(2,),
     ),
