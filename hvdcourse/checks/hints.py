@@ -47,6 +47,6 @@ def read_hints(name: str) -> dict[Any, Any]:
 def hints_for(exercise: str, step: int, seen: str = "") -> Hints:
     """Return the hints for one step, with a question about what the check saw, if there is one."""
     texts = read_hints(exercise)[step]
-    about = {**texts.get("if_seen", {}), **read_hints(SHARED)}
-    question = next((asked for words, asked in about.items() if words in seen), texts["question"])
+    about = [*texts.get("if_seen", {}).items(), *read_hints(SHARED).items()]
+    question = next((asked for words, asked in about if words in seen), texts["question"])
     return Hints(*(text.strip() for text in (question, texts["place"], texts["shape"])))
