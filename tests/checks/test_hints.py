@@ -53,7 +53,7 @@ def test_questions_are_about_words_that_a_verdict_can_have(name):
 
 def test_the_question_is_about_what_the_check_saw():
     usual = hints_for("fashion_mnist", 3)
-    about = hints_for("fashion_mnist", 3, "rank 1: its updates use its own gradients alone")
+    about = hints_for("fashion_mnist", 3, "rank 1: its updates use only its own gradients")
     assert about.question != usual.question
     assert about[1:] == usual[1:]
     assert hints_for("fashion_mnist", 3, "something else") == usual

@@ -69,9 +69,9 @@ def check_normalisation(run: ObservedRun) -> None:
         f"images, evaluation gives what training does, to within {100 * CLOSE:g} % of its spread",
         [of_rank["modes"] < CLOSE for of_rank in modes],
         [
-            f"they are {percent(of_rank['modes'])} apart: of the training images, training gets "
-            f"{percent(of_rank['right_in_training'])} right, and evaluation "
-            f"{percent(of_rank['right_in_evaluation'])}"
+            f"they are {percent(of_rank['modes'])} apart: of the training images, "
+            f"{percent(of_rank['right_in_training'])} are classified correctly in training, and "
+            f"{percent(of_rank['right_in_evaluation'])} in evaluation"
             for of_rank in modes
         ],
     )
@@ -150,7 +150,7 @@ def adapted_vectors(rank: ObservedRank) -> tuple[int, int]:
 STEPS = (
     Step(
         number=1,
-        title="Activations are normalised over the batch, in evaluation too",
+        title="Activations are normalized over the batch, in evaluation too",
         check=check_normalisation,
     ),
     Step(

@@ -137,8 +137,8 @@ def check_buckets(run: ObservedRun) -> None:
     )
     filled = [[sum(sizes[name] for name in bucket) for bucket in buckets] for buckets in by_rank]
     demand(
-        f"{fewest} buckets hold all gradients, none with more than {setting.limit} bytes but for a "
-        "single gradient that is larger",
+        f"{fewest} buckets hold all gradients, none with more than {setting.limit} bytes, unless a "
+        "single gradient is larger",
         [
             len(buckets) == fewest
             and all(
@@ -200,8 +200,8 @@ def check_error_feedback(run: ObservedRun) -> None:
     away = [distance(training.weights, setting) for training in trained]
     demand(
         "trained 'fp16', every rank's weights stay at most half as far from the single process's "
-        f"as with gradients that are rounded and no more: {percent(SHARE_WITH_FEEDBACK * alone)} "
-        "of their whole way",
+        f"as with gradients that are only rounded: {percent(SHARE_WITH_FEEDBACK * alone)} of the "
+        "way that they go in the training",
         [share <= SHARE_WITH_FEEDBACK * alone for share in away],
         [describe(training, rank, setting) for rank, training in enumerate(trained)],
     )

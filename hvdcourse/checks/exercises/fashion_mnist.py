@@ -181,7 +181,7 @@ STEPS = (
     ),
     Step(
         number=7,
-        title="Rank 0 alone saves, and what it resumes from reaches every rank",
+        title="Only rank 0 saves, and every rank resumes from its checkpoint",
         check=check_saving,
         needs=(3, 4),
     ),

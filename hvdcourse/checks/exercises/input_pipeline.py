@@ -63,7 +63,7 @@ def check_together(run: ObservedRun) -> None:
     demand_of_run(
         "several files are read and decoded at the same time",
         together >= LEAST_TOGETHER,
-        f"{together:.0%} of the files were begun before an earlier one was done",
+        f"{together:.0%} of the files were started before an earlier one was finished",
     )
 
 
@@ -162,7 +162,7 @@ def check_order(run: ObservedRun) -> None:
         and max(shared) < MOST_SHARED,
         f"correlation with the order of the files: {max(stored):.2f} (1: the same, 0: random)",
         f"correlation between two epochs: {max(alike):.2f}",
-        f"images of one batch that are together in another epoch, too: {max(shared):.0%}",
+        f"images of one batch that share a batch in another epoch as well: {max(shared):.0%}",
         f"no image came more than {ahead} places early, of {len(epochs[0])}: that is how many the "
         "shuffle's buffer seems to hold",
     )

@@ -48,7 +48,7 @@ def check_unwrapped_optimizer(run: ObservedRun) -> None:
             for of_rank in used
         ]
         demand(
-            "after the resume, too, all ranks use the mean of all ranks' gradients in every step",
+            "all ranks use the mean of all ranks' gradients in every step, also after the resume",
             [after < COMPRESSED for _, after in far],
             [
                 f"uses gradients {percent(before)} away from the mean before the resume, and "

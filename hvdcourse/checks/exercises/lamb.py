@@ -129,7 +129,7 @@ def check_direction(run: ObservedRun) -> None:
         f"(β₁ = {beta_1}, β₂ = {beta_2}, ε = {epsilon})",
         complaint,
         lambda layer: all(layer.made[name].any() for name in "mv"),
-        "m or v is zero in every update, which is of step 1",
+        "m or v is zero in every update, see step 1",
     )
 
 
@@ -144,7 +144,7 @@ def check_decay(run: ObservedRun) -> None:
         f"u is r + λ x with λ = {run.arguments['weight_decay']}, and r where λ = 0",
         complaint,
         lambda layer: layer.decay and layer.x.any() and is_open(layer, "r"),
-        "every layer is excluded, or r is not finite, which is of step 2",
+        "every layer is excluded, or r is not finite, see step 2",
     )
 
 
@@ -168,7 +168,7 @@ def check_trust_ratio(run: ObservedRun) -> None:
         f"−η · ratio · u (η = {rate})",
         complaint,
         lambda layer: is_open(layer, "u"),
-        "every layer is excluded, or u is not finite, which is of step 2 or 3",
+        "every layer is excluded, or u is not finite, see step 2 or 3",
     )
 
 

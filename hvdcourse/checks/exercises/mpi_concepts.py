@@ -74,8 +74,8 @@ def check_share(run: ObservedRun) -> None:
     if (times != 1).any():
         lines[-1] += f"; {(times == 0).sum()} images have no rank, {(times > 1).sum()} have several"
     demand(
-        f"each of the {count} images belongs to exactly one rank, and no rank has over one more "
-        "than another",
+        f"each of the {count} images belongs to exactly one rank, and no rank has over one "
+        "image more than another",
         [(times == 1).all() and max(lengths) - min(lengths) <= 1],
         lines,
     )
@@ -89,7 +89,7 @@ def check_broadcast(run: ObservedRun) -> None:
         "every rank draws a direction of its own, and then uses the one that rank 0 has drawn",
         [close(direction, drawn[0]) and differ for direction in used],
         [
-            f"uses {whose(direction, drawn, rank)}" if differ else "drew what rank 0 drew"
+            f"uses {whose(direction, drawn, rank)}" if differ else "drew the same as rank 0"
             for rank, direction in enumerate(used)
         ],
     )
@@ -111,8 +111,7 @@ def check_mean(run: ObservedRun) -> None:
     expected = np.concatenate(parts).mean(axis=0)
     by_rank = [part.mean(axis=0) if len(part) else expected for part in parts]
     mistakes = {
-        "the sum over the images, not divided by how many they are": expected
-        * sum(map(len, parts)),
+        "the sum over the images, not divided by their number": expected * sum(map(len, parts)),
         "the mean of the ranks' means, which ignores that shares differ in length": np.mean(
             by_rank, axis=0
         ),
@@ -121,7 +120,7 @@ def check_mean(run: ObservedRun) -> None:
     lines = []
     for rank, (mean, images) in enumerate(zip(means, given, strict=True)):
         own = {
-            "the mean of its own share alone": by_rank[rank],
+            "the mean of its own share only": by_rank[rank],
             "the mean of its own copy of all images; those of the other ranks differ from it in "
             "this run": images.mean(axis=0),
         }
@@ -147,7 +146,7 @@ def check_gather(run: ObservedRun) -> None:
         [close(of_rank, expected) for of_rank in gathered],
         took_part(run, "scores", "all_scores"),
         [
-            "has its own scores alone"
+            "has only its own scores"
             if close(of_rank, own)
             else f"has {which(in_order(of_rank, expected), expected, mistakes)}"
             for of_rank, own in zip(gathered, scores, strict=True)
@@ -186,9 +185,9 @@ def check_reducescatter(run: ObservedRun) -> None:
     for rank, (pixels, own) in enumerate(zip(received, brightness, strict=True)):
         mistakes = {
             "the average over the ranks, not the sum": parts[rank] / run.np,
-            "the sum of all 64 pixels, and not its part alone": total,
-            "its own brightness, which nobody has added to": own,
-            "its part of its own brightness, which nobody has added to": np.array_split(
+            "the sums of all 64 pixels, not only of its own part": total,
+            "its own brightness, to which no other rank's was added": own,
+            "its part of its own brightness, to which no other rank's was added": np.array_split(
                 own, run.np
             )[rank],
         }

@@ -60,7 +60,7 @@ def check_bounds(run: ObservedRun) -> None:
             [f"the bounds of a chunk are {in_short(of_rank[0])}" for of_rank in bounds],
         )
         demand(
-            f"{run.np} chunks cover 0 to {length} without gaps, and differ by 1 at most in length",
+            f"{run.np} chunks cover 0 to {length} without gaps, and differ in length by at most 1",
             [are_equal_chunks(of_rank, run.np, length) for of_rank in bounds],
             [bounds_in_words(of_rank, run.np, length) for of_rank in bounds],
         )
@@ -187,7 +187,7 @@ def check_traffic(run: ObservedRun, since: str, before: str) -> None:
             lines.append(traffic_in_words(sent, len(messages), astray, names))
         amount = f"{most} bytes" if least == most else f"between {least} and {most} bytes"
         demand(
-            f"for length {length}, each rank sends {amount}, to its neighbour alone, and calls no "
+            f"for length {length}, each rank sends {amount}, only to its neighbor, and calls no "
             "collective",
             met,
             lines,
@@ -209,7 +209,7 @@ STEPS = (
     ),
     Step(
         number=2,
-        title="Neighbours exchange without deadlock",
+        title="Neighbors exchange without deadlock",
         check=check_exchange,
     ),
     Step(

@@ -60,7 +60,7 @@ STEPS = (
     ),
     Step(
         number=6,
-        title="Rank 0 alone speaks and writes",
+        title="Only rank 0 prints and writes files",
         check=check_one_voice_and_writer,
     ),
 )

@@ -165,7 +165,7 @@ def check_fusion(run: ObservedRun) -> None:
             "what every step has without fusion": [1.0] * len(steps),
             "the number of allreduces": list(steps["allreduces"]),
             "the number of gradients": list(steps["gradients"]),
-            "the share, the other way round": list(1 / steps["fusion_ratio"]),
+            "the inverse of the ratio": list(1 / steps["fusion_ratio"]),
         }
 
     demand_numbers(
