@@ -103,8 +103,7 @@ def plot_speedups(runs: Sequence[Mapping[str, Any]]) -> Figure:
         [run[name] for run in runs] for name in ("gpus", "by_throughput", "by_time")
     )
     axes.hlines(rows, throughput, time, color=LIGHT_GREY, linewidth=3, zorder=0)
-    limit = {"marker": "|", "s": 500, "color": DARK_GREY, "zorder": 1}
-    axes.scatter(gpus, rows, label="number of GPUs", **limit)
+    axes.scatter(gpus, rows, s=500, color=DARK_GREY, marker="|", label="number of GPUs")
     axes.scatter(throughput, rows, s=60, color=BLUE, label="by images per second")
     axes.scatter(time, rows, s=60, color=VERMILION, marker="s", label="by seconds of training")
     axes.set(xlabel="times as fast as 1 GPU", xlim=(0, None), ylim=(len(runs) - 0.5, -0.5))
