@@ -92,9 +92,7 @@ def _summaries(name: str, result: RunResult) -> list[RankSummary] | str:
     if not result.ok:
         return f"the run was ended: {result.reason}"
     own = [set(_samples(rank, "trained")) for rank in result.ranks]
-    return [
-        _summary(name, rank, own[: rank.rank] + own[rank.rank + 1 :]) for rank in result.ranks
-    ]
+    return [_summary(name, rank, own[: rank.rank] + own[rank.rank + 1 :]) for rank in result.ranks]
 
 
 def _summary(name: str, rank: RankResult, others: list[set[float]]) -> RankSummary:
