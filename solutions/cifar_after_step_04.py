@@ -84,9 +84,11 @@ def full_rate(single_rate):
 
 
 def make_optimizer(arguments):
-    # Step 4: The optimizer is LAMB, with --lamb-learning-rate in place of --learning-rate, scaled
-    # in the same way. It adapts the step to each layer's weights, but for biases and the
-    # parameters of normalisations: they move as by Adam.
+    # Step 4: The optimizer is LAMB, with --lamb-learning-rate instead of --learning-rate, scaled in
+    # the same way. It adapts the step to each layer's weights. Biases and the parameters of
+    # normalizations are exceptions: they get no weight decay, and move as with Adam. This course's
+    # LAMB, imported above, takes patterns for their names, and what gets no weight decay gets no
+    # trust ratio either.
     # A step in proportion to the weights would hardly leave the zero at which a bias starts. For
     # many ranks LAMB's authors let its rate grow only with their square root (arXiv:1904.00962).
     optimizer = LAMB(
@@ -101,8 +103,8 @@ def rate_setters(learning_rate, steps, arguments):
     def factor(epoch):
         return 1 if epoch < arguments.epochs / 2 else 0.1
 
-    # Step 3: In the first --warmup-epochs epochs the rate rises from that of a single process to
-    # its full height, step by step. After them the schedule sets it: no epoch has two masters.
+    # Step 3: In the first --warmup-epochs epochs the rate rises step by step, from that of a single
+    # process to the full one. After them the schedule alone sets it, as in fashion_mnist.py.
     # Weights that are still random bear no long steps. A correction of the momentum would need a
     # variable; in today's Keras it is a plain number.
     warmup = hvd.callbacks.LearningRateWarmupCallback(

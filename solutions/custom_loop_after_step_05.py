@@ -8,7 +8,7 @@ What Keras' fit does unseen stands here in the open: the gradient, the update, t
 
 import argparse
 
-# Step 1: Horovod is at hand.
+# Step 1: Import Horovod for a loop of your own, the module horovod.tensorflow, under the name hvd.
 import horovod.tensorflow as hvd
 
 import numpy as np

@@ -8,7 +8,8 @@ What Keras' fit does unseen stands here in the open: the gradient, the update, t
 
 import argparse
 
-# TODO: Step 1: Horovod is at hand.
+# TODO: Step 1: Import Horovod for a loop of your own, the module horovod.tensorflow, under the name
+# hvd.
 
 import numpy as np
 import tensorflow as tf
