@@ -1,6 +1,7 @@
 """Plots of lesson 1: waiting in a barrier, equal gradients, and who sends how many bytes."""
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -19,7 +20,7 @@ def plot_barrier(times: Sequence[tuple[float, float]]) -> Figure:
     waits = np.array([departure for _, departure in times]) - arrivals
     ranks = range(len(times))
     axes.barh(ranks, arrivals, color=BLUE, label="works")
-    style = {"color": "white", "edgecolor": QUIET, "hatch": "///"}
+    style: dict[str, Any] = {"color": "white", "edgecolor": QUIET, "hatch": "///"}
     axes.barh(ranks, waits, left=arrivals, label="waits in the barrier", **style)
     axes.set(xlabel="time since the start (s)", ylabel="rank", yticks=ranks)
     axes.set_title("Nobody continues until everyone has arrived")
@@ -39,10 +40,10 @@ def plot_differences(differences: Mapping[str, float]) -> Figure:
         axes.plot(value, row, "o", color=GREEN if is_rounding else VERMILION)
         axes.annotate(f"{value:.0e}", (value, row), (8, 0), textcoords="offset points", va="center")
     for dtype in ("float64", "float32"):
-        axes.axvline(np.finfo(dtype).eps, color=QUIET, linestyle="--", linewidth=1)
-        place = (np.finfo(dtype).eps, 1.02)
-        words = f"precision of {dtype}"
-        axes.text(*place, words, transform=axes.get_xaxis_transform(), ha="center", color=QUIET)
+        precision, words = float(np.finfo(dtype).eps), f"precision of {dtype}"
+        axes.axvline(precision, color=QUIET, linestyle="--", linewidth=1)
+        above = axes.get_xaxis_transform()
+        axes.text(precision, 1.02, words, transform=above, ha="center", color=QUIET)
     axes.set(xscale="log", xlim=(1e-17, 1e2))
     axes.set_yticks(range(len(differences)), list(differences))
     axes.set_xlabel("largest difference / largest entry of the gradient (no unit)")
