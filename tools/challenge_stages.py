@@ -1,8 +1,8 @@
 """Judges the challenge's program at four stages, for the scores that lesson 7 shows.
 
-``python tools/challenge_stages.py notebooks/recorded/challenge.jsonl`` judges the untouched program,
-the solution, and two programs between them that are made of parts of both; it takes about five
-minutes on 2 cores and replaces the file. Names after the file leave the other stages as they are.
+``python tools/challenge_stages.py notebooks/recorded/challenge.jsonl`` judges the untouched
+program, the solution, and two programs between them that are made of parts of both. It takes about
+five minutes on 2 cores and replaces the file; with names after the file, only those scores.
 """
 
 import ast
@@ -82,7 +82,7 @@ def main() -> None:
             Path(folder, f"{CHALLENGE}.py").write_text(stages[name])
             score = challenge(folder, say=print)
             leaderboard.add(score, name, board)
-        print(name, repr(score), sep="\n", flush=True)
+        print(name, repr(score), *(part.words for part in score.parts if part.words), sep="\n")
 
 
 if __name__ == "__main__":
