@@ -62,8 +62,7 @@ def draw_feeding(axes: Axes, epoch: FedEpoch, work: str) -> None:
     stretches = [(begin, end - begin) for begin, end in times]
     for lane in set(rows):
         bars = [bar for bar, row in zip(stretches, rows, strict=True) if row == lane]
-        # The edge shows where one file ends and the next begins.
-        axes.broken_barh(bars, (lane - 0.4, 0.8), color=ORANGE, edgecolor="white", linewidth=0.4)
+        axes.broken_barh(bars, (lane - 0.4, 0.8), color=ORANGE, linewidth=0)
     device = max(rows, default=0) + 1
     asked, arrived, ended = (
         np.array(moments) - start for moments in (epoch.asked, epoch.arrived, epoch.ended)
@@ -89,7 +88,7 @@ def plot_feeding(epochs: Mapping[str, FedEpoch], work: str, seconds: float) -> F
         axes.set_title(f"{name}: device busy {epoch.busy:.0%}", loc="left", fontsize=10)
     rows[-1, 0].set(xlim=(0, seconds), xlabel="time since the epoch began (s)")
     handles = [
-        Patch(facecolor=ORANGE, label="read and decode one file"),
+        Patch(facecolor=ORANGE, label="read and decode files"),
         Patch(facecolor=BLUE, label="training step"),
         Patch(label="device waits", **WAITING),
     ]

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -49,6 +50,30 @@ def time_batches(
         return measure
 
     return in_turns({size: timer(size) for size in sizes}, turns)
+
+
+def time_workers(
+    batches: tf.keras.utils.Sequence, counts: Sequence[int], step_seconds: float, turns: int = 3
+) -> dict[int, list[float]]:
+    """Return the seconds of an epoch for each number of workers, with a step that sleeps.
+
+    The batches come through the queue that Keras's ``fit`` uses. ``fit`` itself waits up to 5 s for
+    that queue at its end, which would hide what the workers gain.
+    """
+
+    def epoch_with(workers: int) -> float:
+        queue = tf.keras.utils.OrderedEnqueuer(batches)
+        queue.start(workers=workers, max_queue_size=max(counts))
+        try:
+            arriving, began = queue.get(), time.perf_counter()
+            for _ in range(len(batches)):
+                next(arriving)
+                time.sleep(step_seconds)
+            return time.perf_counter() - began
+        finally:
+            queue.stop()
+
+    return in_turns({count: partial(epoch_with, count) for count in counts}, turns)
 
 
 def compare_overlap(

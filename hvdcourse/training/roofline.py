@@ -31,19 +31,22 @@ def work_of_step(model: tf.keras.Model, batch: int) -> tuple[float, float]:
     return 3 * operations_per_image(model) * batch, float(BYTES_A_NUMBER * numbers)
 
 
-def measure_roofs(side: int, length: int, repeats: int = 7) -> tuple[float, float]:
+def measure_roofs(
+    side: int, length: int, at_once: int = 1, repeats: int = 7
+) -> tuple[float, float]:
     """Return the operations and the bytes that the device can do in a second.
 
     Args:
+        at_once: products that are computed at the same time: the cores, where an operation has one.
         side: of the square matrices that are multiplied: 2 side^3 operations.
         length: of the vectors in ``v += w``: 12 length bytes, two numbers read and one written.
         repeats: how often both are measured; the fastest counts.
     """
-    matrix = tf.random.normal((side, side))
-    product = tf.function(lambda: tf.matmul(matrix, matrix)[0, 0])
+    matrices = [tf.random.normal((side, side)) for _ in range(at_once)]
+    products = tf.function(lambda: tf.stack([tf.matmul(one, one)[0, 0] for one in matrices]))
     v, w = tf.Variable(tf.zeros(length)), tf.ones(length)
     add = tf.function(lambda: v.assign_add(w)[0])
-    operations = 2 * side**3 / fastest(lambda: product().numpy(), repeats)
+    operations = at_once * 2 * side**3 / fastest(lambda: products().numpy(), repeats)
     return operations, 3 * BYTES_A_NUMBER * length / fastest(lambda: add().numpy(), repeats)
 
 
