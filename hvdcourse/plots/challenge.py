@@ -6,6 +6,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 
 from hvdcourse.plots.palette import BLUE, DARK_GREY, GREEN, INK, ORANGE, VERMILION
 
@@ -73,7 +74,7 @@ def draw_curves(axes: Axes, history: Mapping[str, Sequence[float]]) -> None:
     axes.plot(epochs, history["val_accuracy"], "o-", color=BLUE, markersize=4)
     axes.set(xlabel="epoch", ylim=(0, 1.02))
     axes.set_ylabel("test accuracy, all images", color=BLUE)
-    axes.xaxis.get_major_locator().set_params(integer=True)
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     axes.spines[["top", "right"]].set_visible(False)
     axes.grid(axis="y", color=DARK_GREY, alpha=0.15)
     if history.get("loss"):
