@@ -101,7 +101,7 @@ def residual_block(x, filters):
 
 
 def residual_network(pixels, painters):
-    """Return the network that came with the program, with batch normalisation for large steps."""
+    """Return the network that came with the program, with batch normalization for large steps."""
     images = tf.keras.layers.Input((pixels, pixels, 3))
     x = convolution(images, 32, size=8, strides=4)
     for filters in (32, 64):

@@ -93,8 +93,8 @@ def main():
     # A new worker must have the optimizer's variables before it is sent their values.
     optimizer.build(model.trainable_variables)
     place = hvd.rank(), hvd.size()
-    # Step 3: All that a worker needs to go on stands in the state: beside the epoch, the weights
-    # and the optimizer's variables.
+    # Step 3: The state holds all that a worker needs to go on: the epoch, the model's weights and
+    # the optimizer's variables. hvd.elastic has a class for Keras models: TensorFlowKerasState.
     state = hvd.elastic.TensorFlowKerasState(model, optimizer, epoch=0)
     train(state, model, optimizer, data, arguments, place)
 
