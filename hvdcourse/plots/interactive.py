@@ -9,6 +9,7 @@ from io import BytesIO
 from typing import Any
 
 import ipywidgets
+import matplotlib.pyplot as plt
 import numpy as np
 from IPython.display import display
 from matplotlib.axes import Axes
@@ -17,8 +18,9 @@ from matplotlib.figure import Figure
 from hvdcourse.errors import BadInput
 from hvdcourse.plots.messages import draw_collective, draw_ring, ring_frames
 from hvdcourse.plots.palette import BLUE, DARK_GREY, GREY, LIGHT_GREY, ORANGE, VERMILION
+from hvdcourse.plots.scaling import plot_efficiency
 from hvdcourse.simulate.collectives import COLLECTIVES, collective
-from hvdcourse.simulate.scaling import positive, steps_to_accuracy
+from hvdcourse.simulate.scaling import positive, steps_to_accuracy, what_if
 
 STEPS_PER_EPOCH = 50
 RATES = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0)
@@ -94,6 +96,26 @@ def play_batch_size(critical_batch: float = 1024) -> None:
         ),
     }
     _show(draw_batch_size, controls)
+
+
+def play_scaling() -> None:
+    """Show the scaling efficiency up to a number of GPUs, beside that of the 512-GPU chart."""
+    controls = {
+        "model": ipywidgets.Dropdown(
+            options=["vgg16", "resnet50", "resnet101", "inception_v3"], description="model"
+        ),
+        "gpus": ipywidgets.SelectionSlider(
+            options=[(f"{2**n:,}", 2**n) for n in range(2, 15)], value=512, description="GPUs"
+        ),
+        "link": ipywidgets.Dropdown(
+            options=["10gbit", "25gbit", "100gbit", "400gbit"], value="100gbit", description="link"
+        ),
+        "inside": ipywidgets.Dropdown(options=["pcie", "nvlink", "nvlink4"], description="inside"),
+        "fp16": ipywidgets.Checkbox(description="fp16 on the wire"),
+        "fusion_mb": ipywidgets.Dropdown(options=[128, 64, 16, 1, 0], description="fusion MB"),
+        "faster": ipywidgets.IntSlider(1, 1, 16, description="GPUs faster"),
+    }
+    _show(draw_scaling, controls)
 
 
 def schedule(
@@ -173,6 +195,16 @@ def draw_batch_size(batch: float, per_rank: float, critical_batch: float) -> tup
         f"{points[0]:.2f} times the fewest steps, {points[1]:.2f} times the fewest images"
     )
     figure.suptitle(words, fontsize=10)
+    return figure, words
+
+
+def draw_scaling(model: str, gpus: int, **settings: Any) -> tuple[Figure, str]:
+    """Draw the efficiency of a network on chosen machines, and on those of the 512-GPU chart."""
+    table = what_if(model, gpus, **settings)
+    tables = {"25 Gbit/s, PCIe": what_if(model, gpus), "yours": table}
+    figure = plot_efficiency(tables)
+    plt.close(figure)
+    words = f"{model} on {gpus:,} GPUs, {settings['link']}: {table['efficiency'][-1]:.0%}"
     return figure, words
 
 
