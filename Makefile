@@ -10,7 +10,7 @@ AS_ROOT := $(if $(filter 0,$(shell id -u)),--allow-root)
 
 .DEFAULT_GOAL := help
 .PHONY: help lab test test-fast test-pythons course setup setup-tests gpu clean lint format exercises \
-	figures notebooks browser-test cluster-test bench bench-startup try-next
+	figures notebooks verdicts browser-test cluster-test bench bench-startup try-next
 
 help:
 	@echo "make lab           set everything up and open the course in JupyterLab"
@@ -26,6 +26,7 @@ help:
 	@echo "make exercises     make source_code/ and the after_step files from solutions/"
 	@echo "make figures       draw the figures in images/ anew"
 	@echo "make notebooks     run every notebook, solved, and store its outputs in place"
+	@echo "make verdicts      record the verdicts that the lessons show"
 	@echo "make browser-test  run the first lesson in JupyterLab in a real browser"
 	@echo "make cluster-test  test several hosts and Slurm on this machine; needs root"
 	@echo "make try-next      build and check against the newest TensorFlow, in build/try-next/"
@@ -74,14 +75,14 @@ lint:
 	lint-imports --no-logo
 	mypy
 	nb-clean check $(NOTEBOOK_FORMAT) notebooks
-	codespell README.md CONTRIBUTING.md hvdcourse solutions tests
+	codespell *.md .github hvdcourse notebooks solutions tests tools
 
 format:
 	ruff format $(PYTHON_FILES)
 	ruff check --fix $(PYTHON_FILES)
 	nb-clean clean $(NOTEBOOK_FORMAT) notebooks
 
-NOTEBOOK_FORMAT := --preserve-cell-outputs --preserve-execution-counts --preserve-cell-metadata tags --
+NOTEBOOK_FORMAT := --preserve-cell-outputs --preserve-execution-counts --preserve-cell-metadata tags jupyter --
 
 exercises:
 	python -m hvdcourse.checks.stages
@@ -95,6 +96,9 @@ notebooks: setup
 browser-test:
 	@tools/setup.sh --group browser
 	tools/browser-test.sh
+
+verdicts: setup
+	python tools/record_verdicts.py
 
 cluster-test: setup
 	@tools/cluster-test.sh $(TEST_ARGUMENTS)

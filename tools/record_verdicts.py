@@ -1,0 +1,93 @@
+"""Puts recorded verdicts into the lessons, so that who only reads a page sees what a check says.
+
+``make verdicts`` checks, for each ``check(…)`` cell of the lessons, an unfinished script and the
+solution, and writes both verdicts, folded, into a cell below it. They are recordings: what a
+learner's own script gets appears above them when the cell is run.
+"""
+
+import ast
+import html
+import io
+import sys
+import tempfile
+from pathlib import Path
+
+import nbformat
+from rich.console import Console
+
+from hvdcourse import check
+from hvdcourse.checks.stages import parse, render
+from hvdcourse.checks.verdict import ExerciseVerdict
+from hvdcourse.paths import NOTEBOOKS, SOLUTIONS
+
+TAG = "recorded-verdicts"
+SUMMARY = "Recorded verdicts: an unfinished script, and a finished one"
+COLUMNS = 96
+
+
+def checked(cell: nbformat.NotebookNode) -> tuple[str, list[int] | None] | None:
+    """Return the exercise and the steps that a cell checks; None for a cell that checks nothing."""
+    if cell.cell_type != "code" or not cell.source.startswith("check("):
+        return None
+    call = ast.parse(cell.source).body[0].value  # type: ignore[attr-defined]
+    name, *rest = (eval(ast.unparse(argument)) for argument in call.args)
+    if not rest:
+        return name, None
+    return name, [rest[0]] if isinstance(rest[0], int) else list(rest[0])
+
+
+def verdict_on(name: str, steps: list[int] | None, done: set[int]) -> ExerciseVerdict:
+    """Check the script of an exercise in which these steps are done."""
+    with tempfile.TemporaryDirectory(prefix="hvdcourse-") as folder:
+        parts = parse((SOLUTIONS / f"{name}.py").read_text(), name)
+        Path(folder, f"{name}.py").write_text(render(parts, done))
+        return check(name, steps, folder=folder)
+
+
+def as_text(verdict: ExerciseVerdict) -> str:
+    """Return the table of a verdict as plain text."""
+    console = Console(file=io.StringIO(), record=True, width=COLUMNS, highlight=False)
+    console.print(verdict)
+    return console.export_text().rstrip()
+
+
+def recording(name: str, steps: list[int] | None) -> str:
+    """Return the source of the cell with two verdicts: half of the steps done, and all of them."""
+    finished = verdict_on(name, steps, set(range(1, 100)))
+    if not finished.passed:
+        sys.exit(f"error: the solution of {name} does not meet its check\n{as_text(finished)}")
+    judged = [step.number for step in finished.steps]
+    done = {*range(1, judged[0]), *judged[: len(judged) // 2]}
+    unfinished = verdict_on(name, steps, done)
+    texts = (html.escape(as_text(verdict), quote=False) for verdict in (unfinished, finished))
+    halfway, whole = (f"<pre>\n{text}\n</pre>" for text in texts)
+    what = f"done up to step {max(done)}" if done else "as you get it"
+    return (
+        f"<details><summary>{SUMMARY}</summary>\n\n"
+        f"`{name}.py` {what}:\n\n{halfway}\n\nAll steps done:\n\n{whole}\n</details>"
+    )
+
+
+def main() -> None:
+    """Record the verdicts of all lessons, or of those named."""
+    for path in sorted(NOTEBOOKS.glob("[0-9]*.ipynb")):
+        if sys.argv[1:] and path.stem not in sys.argv[1:]:
+            continue
+        notebook = nbformat.read(path, as_version=4)
+        cells = []
+        for cell in notebook.cells:
+            if TAG in cell.metadata.get("tags", []):
+                continue
+            cells.append(cell)
+            if found := checked(cell):
+                print(f"{path.stem}: {found[0]}", flush=True)
+                verdicts = nbformat.v4.new_markdown_cell(recording(*found))
+                verdicts.id = f"verdicts-{found[0]}".replace("_", "-")[:64]
+                verdicts.metadata["tags"] = [TAG]
+                cells.append(verdicts)
+        notebook.cells = cells
+        nbformat.write(notebook, path)
+
+
+if __name__ == "__main__":
+    main()
