@@ -12,7 +12,7 @@ from hvdcourse.launch.result import RunResult
 from hvdcourse.plots.palette import COLOURS, INK, LIGHT_GREY
 
 # After a change of the workers: in so many epochs the lowest accuracy is looked for.
-EPOCHS_AFTER = 3
+EPOCHS_AFTER = 5
 
 
 @dataclass(frozen=True)
