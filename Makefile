@@ -75,7 +75,7 @@ lint:
 	lint-imports --no-logo
 	mypy
 	nb-clean check $(NOTEBOOK_FORMAT) notebooks
-	codespell README.md CONTRIBUTING.md hvdcourse solutions tests
+	codespell *.md .github hvdcourse notebooks solutions tests tools
 
 format:
 	ruff format $(PYTHON_FILES)

@@ -20,6 +20,7 @@ take_share_of_cores()
 
 _PUBLIC = {
     "check": "hvdcourse.checks.check",
+    "compare_ranks": "hvdcourse.plots.ranks",
     "load": "hvdcourse.data.sets",
     "predict": "hvdcourse.checks.prediction",
     "record": "hvdcourse.rank.reports",

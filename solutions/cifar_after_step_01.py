@@ -37,9 +37,9 @@ def read_arguments():
 
 
 def activation(x):
-    # Step 1: Every activation is normalised over its batch before the ReLU. The evaluation, which
-    # uses moving averages of the batches' statistics, does as well as the training does: by the
-    # end of these few steps the averages have come close to what they are averages of.
+    # Step 1: Every activation is normalized over its batch before the ReLU. The evaluation uses
+    # moving averages of the batches' statistics, and does as well as the training: at the end of
+    # these few steps the averages are close to what they are averages of.
     # Averages start at mean 0 and variance 1. After 24 steps a momentum of 0.99, Keras' default,
     # leaves 79 % of that, and 0.9 leaves 8 %. Each rank averages what it sees of its own images.
     x = tf.keras.layers.BatchNormalization(momentum=0.9)(x)
@@ -83,9 +83,11 @@ def full_rate(single_rate):
 
 
 def make_optimizer(arguments):
-    # TODO: Step 4: The optimizer is LAMB, with --lamb-learning-rate in place of --learning-rate,
-    # scaled in the same way. It adapts the step to each layer's weights, but for biases and the
-    # parameters of normalisations: they move as by Adam.
+    # TODO: Step 4: The optimizer is LAMB, with --lamb-learning-rate instead of --learning-rate,
+    # scaled in the same way. It adapts the step to each layer's weights. Biases and the parameters
+    # of normalizations are exceptions: they get no weight decay, and move as with Adam. This
+    # course's LAMB, imported above, takes patterns for their names, and what gets no weight decay
+    # gets no trust ratio either.
     optimizer = tf.keras.optimizers.SGD(full_rate(arguments.learning_rate), momentum=0.9)
     return hvd.DistributedOptimizer(optimizer)
 
@@ -96,8 +98,8 @@ def rate_setters(learning_rate, steps, arguments):
     def factor(epoch):
         return 1 if epoch < arguments.epochs / 2 else 0.1
 
-    # TODO: Step 3: In the first --warmup-epochs epochs the rate rises from that of a single process
-    # to its full height, step by step. After them the schedule sets it: no epoch has two masters.
+    # TODO: Step 3: In the first --warmup-epochs epochs the rate rises step by step, from that of a
+    # single process to the full one. After them the schedule alone sets it, as in fashion_mnist.py.
     schedule = tf.keras.callbacks.LearningRateScheduler(lambda e: learning_rate * factor(e))
     return [schedule]
 

@@ -1,4 +1,4 @@
-"""A wide residual network learns to tell images apart: first in one process, then on many.
+"""A wide residual network learns to classify images: first in one process, then on many.
 
 Run it:    horovodrun -np 2 python fashion_mnist.py
 Check it:  hvdcourse check fashion_mnist
@@ -11,8 +11,10 @@ of the next lesson, keep it converging on many ranks.
 import argparse
 from pathlib import Path
 
-# Step 1: Horovod is at hand.
+# Step 1: Import Horovod for Keras, the module horovod.tensorflow.keras, under the name hvd.
 import horovod.tensorflow.keras as hvd
+
+# Step 4: Import broadcast_variables, which the module horovod.tensorflow has, and hvd has not.
 from horovod.tensorflow import broadcast_variables
 
 import tensorflow as tf
@@ -84,8 +86,10 @@ def rate_setters(learning_rate, steps, arguments):
     def factor(epoch):
         return rate_factor(epoch, arguments.epochs)
 
-    # Step 9: In the first --warmup-epochs epochs the rate rises from that of a single process to
-    # its full height, step by step. After them the schedule sets it: no epoch has two masters.
+    # Step 9: In the first --warmup-epochs epochs the rate rises step by step, from that of a single
+    # process to the full one. After them the schedule alone sets it. The callbacks for both are in
+    # hvd.callbacks. Lesson 4, "Fix 3: warmup", shows their traps: the schedule's function returns a
+    # factor of the full rate, and not a rate.
     # A correction of the momentum would need a variable; in today's Keras it is a plain number.
     warmup = hvd.callbacks.LearningRateWarmupCallback(
         learning_rate, arguments.warmup_epochs, momentum_correction=False, steps_per_epoch=steps
@@ -131,7 +135,7 @@ def main():
     if arguments.weights_seed is not None:
         tf.keras.utils.set_random_seed(arguments.weights_seed)
     model = wide_resnet(images.shape[1:], len(data.classes), arguments.width)
-    # Step 2: One voice: only rank 0 prints, here and during the training.
+    # Step 2: Only rank 0 prints, here and during the training.
     if hvd.rank() == 0:
         print(f"{model.count_params()} parameters, {len(images)} training images", flush=True)
     verbose = 2 if hvd.rank() == 0 else 0
@@ -150,7 +154,8 @@ def main():
         first_epoch = resume(model, arguments.folder)
     # The weights and the state follow in step 4.
     first_epoch = int(hvd.broadcast(first_epoch, root_rank=0))
-    # Step 4: All ranks begin with the weights, and the optimizer's state, of rank 0.
+    # Step 4: All ranks begin with the weights, and the optimizer's state, of rank 0. A broadcast
+    # hands them out.
     # Horovod's BroadcastGlobalVariablesCallback does it after the first step, which another rank's
     # weights have then had a part in.
     broadcast_variables(model.variables, root_rank=0)

@@ -1,10 +1,11 @@
-"""Break it: rank 0 alone prints, and so it alone asks for the mean that it prints.
+"""Lab 2: the training begins, and then the script stands still: no error, and no end.
 
 Run it:    horovodrun -np 2 python lab_collective_on_rank_0.py
 Check it:  hvdcourse check lab_collective_on_rank_0
 
-How far does each rank get? Guess before you run it, then repair it. Ctrl-C ends a run that stands
-still. `hvdcourse run` ends it by itself, and names the line in which each rank waits.
+How far does each rank get? Guess before you run it. Then find the cause, and repair it. Ctrl-C
+ends a run that stands still. `hvdcourse run` ends it by itself, and names the line in which each
+rank waits.
 """
 
 import argparse
@@ -53,8 +54,9 @@ def main():
         steps = batches(len(images), hvd.rank(), hvd.size(), arguments.batch_size, epoch=epoch)
         own = [train_step(model, optimizer, images[rows], labels[rows]) for rows in steps]
         record("own_loss", np.mean(own))
-        # Step 1: Every rank has the mean of all ranks' losses, and rank 0 prints it.
-        # All ranks take part in a collective. What it returns may be of use to one alone.
+        # Step 1: The script runs to its end. In every epoch `losses` gets, on every rank, the mean
+        # of all ranks' losses, and only rank 0 prints it.
+        # All ranks must call a collective, even if only one of them uses what it returns.
         loss = hvd.allreduce(np.mean(own), op=hvd.Average, name="loss").numpy()
         losses.append(loss)
         if hvd.rank() == 0:

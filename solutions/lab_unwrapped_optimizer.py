@@ -1,9 +1,10 @@
-"""Break it: a run that is resumed goes on with an optimizer that knows nothing of other ranks.
+"""Lab 4: the ranks agree until the run is resumed from a file; then they drift apart.
 
 Run it:    horovodrun -np 2 python lab_unwrapped_optimizer.py
 Check it:  hvdcourse check lab_unwrapped_optimizer
 
-Where do the ranks part, and does anything complain? Guess before you run it, then repair it.
+Each rank prints how far its weights are from those of rank 0. Is there any error or warning? Guess
+before you run it. Then find the cause, and repair it.
 """
 
 import argparse
@@ -59,16 +60,16 @@ def main():
     model.compile(optimizer, tf.keras.losses.SparseCategoricalCrossentropy(from_logits=True))
     train(model, images, labels, arguments, "before")
 
-    # In place of a second run: each rank leaves all in a file and takes it up again.
+    # This stands for a second run: each rank saves its model to a file and loads it again.
     with tempfile.TemporaryDirectory(prefix="hvdcourse-lab-") as folder:
         path = Path(folder) / "model.h5"
-        # Keras would rather have a file that ends in .keras; but it could not load Horovod's
-        # optimizer from one.
+        # Keras recommends files that end in .keras. The script needs the older format.
         warnings.filterwarnings("ignore", "You are saving your model as an HDF5 file")
         model.save(path)
-        # Step 1: The model that comes back averages its gradients as before.
+        # Step 1: After the resume the ranks agree as they did before it.
         #: model = tf.keras.models.load_model(path)
-        # The file names the optimizer's class, SGD, and Keras knows but its own one of that name.
+        # The file only says "SGD", so Keras makes its own SGD, which does not average. Horovod's
+        # load_model wraps the optimizer again, but cannot read .keras files.
         model = hvd.load_model(path)
         # End of step 1.
     train(model, images, labels, arguments, "after")

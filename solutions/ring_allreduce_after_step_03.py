@@ -1,4 +1,4 @@
-"""A ring allreduce from messages between neighbours: for any number of ranks, any length, in place.
+"""A ring allreduce from messages between neighbors: for any number of ranks, any length, in place.
 
 Run it:    horovodrun -np 4 --mpi python ring_allreduce.py
 Check it:  hvdcourse check ring_allreduce
@@ -33,7 +33,8 @@ def chunk_bounds(length, size):
 def exchange(outgoing, incoming, communicator):
     """Send `outgoing` to the next rank, and receive `incoming` from the one before."""
     # Step 2: The ranks stand in a ring: after the last comes rank 0. Send and receive at the same
-    # time. If all send first, and wait until that is done, nobody is left to receive.
+    # time, with Sendrecv, a method of mpi4py's communicator. If all ranks send first and wait until
+    # that is done, nobody receives.
     rank, size = communicator.Get_rank(), communicator.Get_size()
     after, before = (rank + 1) % size, (rank - 1) % size
     # One call does both, so it cannot deadlock, however long the message is.

@@ -11,7 +11,7 @@ import argparse
 import time
 from pathlib import Path
 
-# Step 1: Horovod is at hand.
+# Step 1: Import Horovod for Keras under the name hvd.
 #:
 import horovod.tensorflow.keras as hvd
 # End of step 1.
@@ -58,10 +58,14 @@ def parse_args():
 
 def train_set(x, y, batch_size):
     ds = tf.data.Dataset.from_tensor_slices((x, y))
-    # Step 4: In each epoch the ranks, together, train on each image once, in equally many steps.
+    # Step 4: In each epoch the ranks, together, train on each image once. Dataset.shard gives each
+    # rank a share. The shares may differ by an image, and so by a batch; but all ranks must make
+    # equally many steps, or the last allreduce waits forever. To drop or repeat images is no way
+    # out: each counts once. `batches`, which is imported, knows how many images belong in each of
+    # this rank's batches, and Dataset.rebatch cuts batches to such lengths.
     #: return ds.shuffle(len(x)).batch(batch_size).prefetch(2)
     # A rank keeps its share and shuffles within it. Batches that are full but for the last could
-    # be one more on one rank than on another, where the averaging would wait for ever.
+    # be one more on one rank than on another, where the averaging would wait forever.
     share = ds.shard(hvd.size(), hvd.rank())
     lengths = [len(rows) for rows in batches(len(x), hvd.rank(), hvd.size(), batch_size)]
     return share.shuffle(len(x)).batch(batch_size).rebatch(lengths).prefetch(2)
@@ -75,7 +79,7 @@ def make_callbacks(out):
     # After the first step: before it, neither this model nor its optimizer has any variables.
     callbacks.append(hvd.callbacks.BroadcastGlobalVariablesCallback(0))
     # End of step 3.
-    # Step 6: One rank writes files.
+    # Step 6: Only rank 0 writes files.
     #: if out:
     if out and hvd.rank() == 0:
         # End of step 6.
@@ -99,7 +103,7 @@ def main():
     if gpus:
         tf.config.set_visible_devices(gpus[hvd.local_rank()], "GPU")
     # End of step 1.
-    # Step 6: One rank speaks, here and below.
+    # Step 6: Only rank 0 prints, here and below.
     #: verbose = 2
     verbose = 2 if hvd.rank() == 0 else 0
     # End of step 6.

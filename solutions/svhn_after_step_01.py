@@ -11,7 +11,7 @@ import argparse
 import time
 from pathlib import Path
 
-# Step 1: Horovod is at hand.
+# Step 1: Import Horovod for Keras under the name hvd.
 import horovod.tensorflow.keras as hvd
 
 import numpy as np
@@ -56,15 +56,18 @@ def parse_args():
 
 def train_set(x, y, batch_size):
     ds = tf.data.Dataset.from_tensor_slices((x, y))
-    # TODO: Step 4: In each epoch the ranks, together, train on each image once, in equally many
-    # steps.
+    # TODO: Step 4: In each epoch the ranks, together, train on each image once. Dataset.shard gives
+    # each rank a share. The shares may differ by an image, and so by a batch; but all ranks must
+    # make equally many steps, or the last allreduce waits forever. To drop or repeat images is no
+    # way out: each counts once. `batches`, which is imported, knows how many images belong in each
+    # of this rank's batches, and Dataset.rebatch cuts batches to such lengths.
     return ds.shuffle(len(x)).batch(batch_size).prefetch(2)
 
 
 def make_callbacks(out):
     callbacks = []
     # TODO: Step 3: All ranks go on with rank 0's weights, and its optimizer's state.
-    # TODO: Step 6: One rank writes files.
+    # TODO: Step 6: Only rank 0 writes files.
     if out:
         out.mkdir(parents=True, exist_ok=True)
         callbacks.append(tf.keras.callbacks.CSVLogger(out / "losses.csv"))
@@ -84,7 +87,7 @@ def main():
     gpus = tf.config.list_physical_devices("GPU")
     if gpus:
         tf.config.set_visible_devices(gpus[hvd.local_rank()], "GPU")
-    # TODO: Step 6: One rank speaks, here and below.
+    # TODO: Step 6: Only rank 0 prints, here and below.
     verbose = 2
 
     data = load(args.data)

@@ -1,9 +1,10 @@
-"""Break it: every rank starts from weights of its own, and nobody hands any out.
+"""Lab 1: in every step the ranks average their gradients, and still their models differ.
 
 Run it:    horovodrun -np 2 python lab_no_broadcast.py
 Check it:  hvdcourse check lab_no_broadcast
 
-The gradients are averaged in every step. Is that enough? Guess before you run it, then repair it.
+Each rank prints how far its weights are from those of rank 0. Does the distance shrink as training
+goes on? Guess before you run it. Then find the cause, and repair it.
 """
 
 import argparse
@@ -12,7 +13,8 @@ import random
 import horovod.tensorflow.keras as hvd
 import numpy as np
 import tensorflow as tf
-from horovod.tensorflow import broadcast_variables
+
+# TODO: Step 1: Import what you need.
 
 from hvdcourse import load
 from hvdcourse.training.models import small_convnet
@@ -46,7 +48,7 @@ def main():
     optimizer = hvd.DistributedOptimizer(tf.keras.optimizers.SGD(0.02, momentum=0.9))
     loss = tf.keras.losses.SparseCategoricalCrossentropy(from_logits=True)
     model.compile(optimizer, loss, metrics=["accuracy"])
-    # TODO: Step 1: All ranks begin with the same weights.
+    # TODO: Step 1: After every step of the training all ranks have the same weights.
 
     for epoch in range(arguments.epochs):
         for rows in batches(

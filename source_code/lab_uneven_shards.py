@@ -1,10 +1,11 @@
-"""Break it: 65 images do not halve, and batches of 32 make one image matter.
+"""Lab 3: with 64 images the script runs to its end; with 65 it stands still.
 
 Run it:    horovodrun -np 2 python lab_uneven_shards.py
 Check it:  hvdcourse check lab_uneven_shards
 
-How many steps does each rank make? Guess before you run it, then repair it. Ctrl-C ends a run that
-stands still. `hvdcourse run` ends it by itself, and names the line in which each rank waits.
+Try both: --images 64, then the default. Why does one image matter? Guess before you run it. Then
+find the cause, and repair it. Ctrl-C ends a run that stands still. `hvdcourse run` ends it by
+itself, and names the line in which each rank waits.
 """
 
 import argparse
@@ -15,7 +16,8 @@ import tensorflow as tf
 
 from hvdcourse import load
 from hvdcourse.training.models import small_convnet
-from hvdcourse.data.shards import batches
+
+# TODO: Step 1: Import what you need.
 
 
 def read_arguments():
@@ -28,7 +30,8 @@ def read_arguments():
 
 def rows_of_epoch(count, batch_size):
     """Return this rank's batches as a list of arrays: the numbers of the images of each batch."""
-    # TODO: Step 1: All ranks make equally many steps, and together they see each image once.
+    # TODO: Step 1: The script runs to its end, with any number of images. In an epoch the ranks
+    # together train on each image once.
     mine = np.arange(hvd.rank(), count, hvd.size())
     return [mine[start : start + batch_size] for start in range(0, len(mine), batch_size)]
 

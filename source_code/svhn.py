@@ -11,7 +11,7 @@ import argparse
 import time
 from pathlib import Path
 
-# TODO: Step 1: Horovod is at hand.
+# TODO: Step 1: Import Horovod for Keras under the name hvd.
 
 import numpy as np
 import tensorflow as tf
@@ -55,15 +55,18 @@ def parse_args():
 
 def train_set(x, y, batch_size):
     ds = tf.data.Dataset.from_tensor_slices((x, y))
-    # TODO: Step 4: In each epoch the ranks, together, train on each image once, in equally many
-    # steps.
+    # TODO: Step 4: In each epoch the ranks, together, train on each image once. Dataset.shard gives
+    # each rank a share. The shares may differ by an image, and so by a batch; but all ranks must
+    # make equally many steps, or the last allreduce waits forever. To drop or repeat images is no
+    # way out: each counts once. `batches`, which is imported, knows how many images belong in each
+    # of this rank's batches, and Dataset.rebatch cuts batches to such lengths.
     return ds.shuffle(len(x)).batch(batch_size).prefetch(2)
 
 
 def make_callbacks(out):
     callbacks = []
     # TODO: Step 3: All ranks go on with rank 0's weights, and its optimizer's state.
-    # TODO: Step 6: One rank writes files.
+    # TODO: Step 6: Only rank 0 writes files.
     if out:
         out.mkdir(parents=True, exist_ok=True)
         callbacks.append(tf.keras.callbacks.CSVLogger(out / "losses.csv"))
@@ -79,7 +82,7 @@ def main():
     args = parse_args()
     # TODO: Step 1: The process knows its place among the ranks. Of the machine's GPUs, if it has
     # any, it sees the one that is its own.
-    # TODO: Step 6: One rank speaks, here and below.
+    # TODO: Step 6: Only rank 0 prints, here and below.
     verbose = 2
 
     data = load(args.data)

@@ -7,10 +7,8 @@ forms themselves are the scripts in ``tools/bench/``.
 
 import argparse
 import os
-import socket
 import statistics
 import sys
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -24,6 +22,7 @@ from hvdcourse import run
 from hvdcourse.data.download import data_folders
 from hvdcourse.data.published import PUBLISHED
 from hvdcourse.data.sets import load
+from hvdcourse.study.speeds import free_ports, only_on
 
 FORMS = Path(__file__).parent / "bench"
 # What our launcher sets otherwise, and Horovod's own does not.
@@ -102,25 +101,6 @@ class Measure:
     images_per_second: float
     core_milliseconds: float
     cores_of_others: float
-
-
-@contextmanager
-def only_on(cores):
-    """Keep this process, and what it starts, to these cores."""
-    before = os.sched_getaffinity(0)
-    os.sched_setaffinity(0, cores)
-    try:
-        yield
-    finally:
-        os.sched_setaffinity(0, before)
-
-
-def free_ports(count):
-    sockets = [socket.create_server(("localhost", 0)) for _ in range(count)]
-    ports = [str(one.getsockname()[1]) for one in sockets]
-    for one in sockets:
-        one.close()
-    return ",".join(ports)
 
 
 def measure(variant, cores, **options):

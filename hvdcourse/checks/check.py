@@ -34,7 +34,7 @@ def check(
     step: int | Iterable[int] | None = None,
     *,
     folder: str | Path | None = None,
-    hint: bool = False,
+    hint: int = 0,
     timeout: float = SECONDS,
 ) -> ExerciseVerdict:
     """Run an exercise's script and return a verdict on one step, on several, or on all.
@@ -43,7 +43,8 @@ def check(
         name: the exercise, such as ``"mpi_concepts"``.
         step: the step to judge, or several, such as ``range(1, 8)``; all of them without it.
         folder: where the script is; ``source_code/`` of the project without it.
-        hint: show the hint beside a step that is not met yet.
+        hint: how many of the three hints to show for each step that is not met yet; True is 1. A
+            notebook shows all three, folded.
         timeout: seconds for all of its runs together; then the verdict says where the ranks were.
 
     Raises:
@@ -70,7 +71,7 @@ def check(
         steps=verdicts,
         failure=next(iter(failures.values()), None),
         seconds=time.monotonic() - started,
-        show_hints=hint,
+        hint_level=int(hint),
     )
     if folder.resolve() != SOURCE_CODE:
         return verdict
@@ -158,7 +159,7 @@ def judge_step(
 
     Where other runs did end well and show what is wrong, that says more than the failure.
     """
-    verdict = functools.partial(StepVerdict, step.number, step.title, hint=step.hint)
+    verdict = functools.partial(StepVerdict, step.number, step.title)
     concerned = [run for run in runs if run[0].judges(step.number)]
     for trial, observed in concerned:
         try:

@@ -29,6 +29,10 @@ class Displayed(ABC):
     def __rich__(self) -> RenderableType:
         """Return what rich shows."""
 
+    def in_notebook(self) -> tuple[RenderableType, str]:
+        """Return what rich shows in a notebook, and HTML to put below it."""
+        return self, ""
+
     def _repr_mimebundle_(
         self, include: object = None, exclude: object = None
     ) -> tuple[dict[str, str], dict[str, Any]]:
@@ -40,9 +44,10 @@ class Displayed(ABC):
             force_jupyter=False,
             highlight=False,
         )
-        console.print(self)
+        shown, below = self.in_notebook()
+        console.print(shown)
         html = console.export_html(inline_styles=True, code_format=JUPYTER_HTML_FORMAT)
         return (
-            {"text/plain": repr(self), "text/html": html},
+            {"text/plain": repr(self), "text/html": html + below},
             {OUTPUT_METADATA: {"passed": self.passed}},
         )

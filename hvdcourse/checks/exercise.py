@@ -12,23 +12,20 @@ from hvdcourse.errors import BadInput
 
 @dataclass(frozen=True, kw_only=True)
 class Step:
-    """One step of an exercise. Raises ValueError without a title, a hint or a check.
+    """One step of an exercise. Raises ValueError without a title or a check.
 
     ``check`` raises Unmet where the step is not met. ``needs`` are other steps without which this
-    one cannot be met.
+    one cannot be met. The hints are in ``hvdcourse.checks.hints``.
     """
 
     number: int
     title: str
-    hint: str
     check: Callable[[ObservedRun], None]
     needs: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
-        if not (self.title.strip() and self.hint.strip() and callable(self.check)):
-            raise ValueError(
-                f"step {self.number} ({self.title!r}) needs a title, a hint and a check"
-            )
+        if not (self.title.strip() and callable(self.check)):
+            raise ValueError(f"step {self.number} ({self.title!r}) needs a title and a check")
 
 
 # Where rank, local rank and cross rank differ, and size and local size: a script that takes one for

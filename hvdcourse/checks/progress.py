@@ -3,6 +3,8 @@
 import hashlib
 import json
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -11,6 +13,7 @@ from filelock import FileLock
 from rich.table import Table
 
 from hvdcourse.checks.exercise import Exercise
+from hvdcourse.checks.hints import LEVELS, hints_for
 from hvdcourse.checks.manifest import EXERCISES
 from hvdcourse.checks.verdict import ExerciseVerdict
 from hvdcourse.files import write_whole
@@ -60,14 +63,34 @@ def remember(verdict: ExerciseVerdict) -> None:
     Raises:
         OSError: the file cannot be written; what was remembered before is still there.
     """
-    folder = state_folder()
-    with FileLock(folder / "progress.lock", timeout=_LOCK_SECONDS):
-        progress = read_progress()
-        entry = progress.setdefault(verdict.exercise, {"steps": {}})
+    with kept_entry(verdict.exercise) as entry:
         entry["checked"] = datetime.now().isoformat(timespec="seconds")
         entry["script"] = digest_of_script(Path(verdict.script))
         entry["steps"].update({str(step.number): step.passed for step in verdict.steps})
+        entry.setdefault("told", {}).update({str(step.number): step.told for step in verdict.steps})
+
+
+@contextmanager
+def kept_entry(exercise: str) -> Iterator[dict[str, Any]]:
+    """Yield what is remembered of one exercise, and keep what is changed in it."""
+    folder = state_folder()
+    with FileLock(folder / "progress.lock", timeout=_LOCK_SECONDS):
+        progress = read_progress()
+        yield progress.setdefault(exercise, {"steps": {}})
         write_whole(folder / "progress.json", json.dumps(progress, indent=2))
+
+
+def next_hints(exercise: str, step: int) -> str:
+    """Return the hints for a step that were shown before and one more, after the last check.
+
+    Raises:
+        OSError: it cannot be kept how many were shown.
+    """
+    with kept_entry(exercise) as entry:
+        shown, number = entry.setdefault("hints", {}), str(step)
+        shown[number] = min(len(LEVELS), shown.get(number, 0) + 1)
+    told = entry.get("told", {}).get(number, "")
+    return hints_for(exercise, step, told).in_words(shown[number])
 
 
 def progress_of(exercise: Exercise, progress: dict[str, Any]) -> dict[str, Any]:

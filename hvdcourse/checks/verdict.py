@@ -1,7 +1,8 @@
 """Verdicts of checks, and how they look as a table, as JSON and as JUnit XML."""
 
 import re
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
+from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from hvdcourse.checks.display import MET, UNMET, Displayed
+from hvdcourse.checks.hints import LEVELS, Hints, hints_for
 
 # What ranks print may hold characters, such as those that move a cursor, that XML cannot.
 _NOT_IN_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
@@ -36,6 +38,17 @@ def by_saying(lines: list[str]) -> list[str]:
     return told
 
 
+def folded(step: int, hint: str, *more: str) -> str:
+    """Return hints as HTML, each of which unfolds within the one before."""
+    number = len(LEVELS) - len(more)
+    element = "p" if more else "pre"
+    return (
+        f"<details><summary>Step {step}, hint {number} of {len(LEVELS)}: {LEVELS[number - 1]}"
+        f"</summary><{element}>{escape(hint)}</{element}>"
+        f"{folded(step, *more) if more else ''}</details>"
+    )
+
+
 class NotRemembered(RuntimeError):
     """The verdict stands, but could not be written to the learner's progress."""
 
@@ -53,20 +66,27 @@ class StepVerdict:
     passed: bool
     expected: str
     seen: list[str]
-    hint: str
     run_failed: bool = False
+
+    @property
+    def told(self) -> str:
+        """All that was seen and expected, as one text."""
+        return "\n".join([*self.seen, self.expected])
 
 
 @dataclass(frozen=True, repr=False)
 class ExerciseVerdict(Displayed):
-    """The verdicts on an exercise. ``failure`` tells of a run that did not end well."""
+    """The verdicts on an exercise. ``failure`` tells of a run that did not end well.
+
+    ``hint_level`` is how many of the three hints are shown for each step that is not met.
+    """
 
     exercise: str
     script: str
     steps: list[StepVerdict]
     failure: str | None
     seconds: float
-    show_hints: bool = False
+    hint_level: int = 0
     not_remembered: str = ""
 
     @property
@@ -88,18 +108,31 @@ class ExerciseVerdict(Displayed):
             line = f"{line} ({self.not_remembered})"
         if self.failure:
             return f"{line}; first make the script run to its end"
-        if self.first_unmet and not self.show_hints:
+        if self.first_unmet and not self.hint_level:
             number = self.first_unmet.number
             return f"{line}; a hint: hvdcourse hint {self.exercise} {number}"
         return line
 
+    @property
+    def hinted(self) -> list[tuple[StepVerdict, Hints]]:
+        """The steps that are not met, with their hints.
+
+        A failed run says nothing about which step is wrong, unless a single one was judged.
+        """
+        return [
+            (step, hints_for(self.exercise, step.number, step.told))
+            for step in self.steps
+            if not step.passed and (not step.run_failed or len(self.steps) == 1)
+        ]
+
     def to_dict(self) -> dict[str, Any]:
         """Return the verdict as plain data for ``--json``; hints only where they were asked for."""
         data = asdict(self) | {"passed": self.passed}
-        for step in data["steps"]:
-            if not self.show_hints:
-                del step["hint"]
-        del data["show_hints"], data["not_remembered"]
+        if self.hint_level:
+            shown = {step.number: hints[: self.hint_level] for step, hints in self.hinted}
+            for step in data["steps"]:
+                step["hints"] = list(shown.get(step["number"], ()))
+        del data["hint_level"], data["not_remembered"]
         return data
 
     def rows(self) -> list[tuple[StepVerdict, str]]:
@@ -114,18 +147,28 @@ class ExerciseVerdict(Displayed):
             else:
                 failures.append(step.seen)
                 text = "\n".join([*by_saying(step.seen), f"expected: {step.expected}"])
-                text += f"\nhint: {step.hint}" if self.show_hints and not step.run_failed else ""
             rows.append((step, text))
         return rows
 
     def __rich__(self) -> RenderableType:
-        """Return the verdict as a table, and the summary."""
+        """Return the verdict as a table, the hints that were asked for, and the summary."""
         table = Table("step", "", "what must be true", show_lines=True)
         for step, text in self.rows():
             mark = Text("met", MET) if step.passed else Text("not yet", UNMET)
             paragraphs = [Text(step.title, "bold")] + ([Text(text)] if text else [])
             table.add_row(str(step.number), mark, Group(*paragraphs))
-        return Group(table, Text(f"{self.summary} ({self.seconds:.1f} s)"))
+        hints = [
+            Text(f"Hints for step {step.number}\n{hints.in_words(self.hint_level)}\n")
+            for step, hints in self.hinted
+            if self.hint_level
+        ]
+        return Group(table, *hints, Text(f"{self.summary} ({self.seconds:.1f} s)"))
+
+    def in_notebook(self) -> tuple[RenderableType, str]:
+        """Return the table, and folded hints: of the first step without, or of all if asked for."""
+        hinted = self.hinted if self.hint_level else self.hinted[:1]
+        folds = "".join(folded(step.number, *hints) for step, hints in hinted)
+        return replace(self, hint_level=0), folds
 
     def __repr__(self) -> str:
         """Return one line for each step, and the summary."""

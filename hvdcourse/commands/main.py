@@ -17,7 +17,7 @@ from hvdcourse.checks.check import check as check_exercise
 from hvdcourse.checks.learner_files import reset as reset_script
 from hvdcourse.checks.learner_files import solution_of_step
 from hvdcourse.checks.manifest import CHALLENGE, EXERCISES, find_exercise
-from hvdcourse.checks.progress import all_progress, progress_table
+from hvdcourse.checks.progress import all_progress, next_hints, progress_table
 from hvdcourse.checks.verdict import NotRemembered
 from hvdcourse.cluster.plan import ClusterError
 from hvdcourse.commands.cluster import app as cluster_app
@@ -109,7 +109,9 @@ def check(
     name: Name,
     step: Annotated[str | None, typer.Argument(help="One step; without it, all.")] = None,
     folder: Annotated[Path | None, typer.Option(help="Where the script is.")] = None,
-    hint: Annotated[bool, typer.Option("--hint", help="Show hints for what is not met.")] = False,
+    hint: Annotated[
+        int, typer.Option("--hint", count=True, help="Show a hint; three times: all.")
+    ] = 0,
     timeout: Annotated[str, typer.Option(help="Seconds for all of its runs.")] = f"{SECONDS:g}",
     as_json: AsJson = False,
     junit: Annotated[Path | None, typer.Option(help="Write JUnit XML to this file.")] = None,
@@ -190,9 +192,10 @@ def predict(
 
 @app.command()
 def hint(name: Name, step: Annotated[str, typer.Argument(help="The step's number.")]) -> None:
-    """Give a hint for one step."""
-    exercise_step = find_exercise(name).step(step)
-    print(f"{exercise_step.title}: {exercise_step.hint}")
+    """Give a hint for one step, and one more each time: a question, a place, the code's shape."""
+    exercise = find_exercise(name)
+    exercise_step = exercise.step(step)
+    print(f"{exercise_step.title}\n\n{next_hints(exercise.name, exercise_step.number)}")
 
 
 @app.command()

@@ -111,3 +111,65 @@ def plot_speedups(runs: Sequence[Mapping[str, Any]]) -> Figure:
     axes.spines[["top", "right"]].set_visible(False)
     figure.legend(loc="outside upper center", ncols=3, frameon=False)
     return figure
+
+
+def plot_scaling(
+    measured: Mapping[str, Mapping[int, np.ndarray]],
+    formula: Mapping[str, Mapping[int, float]],
+    all_cores: np.ndarray,
+) -> Figure:
+    """Draw throughput and scaling efficiency against the number of ranks, and the formula's.
+
+    Args:
+        measured: images per second of all ranks together, float64 of shape (epochs,), by the kind
+            of scaling and the number of ranks, of which 1 is the reference.
+        formula: the predicted efficiency, by the same.
+        all_cores: images per second of one process that has all cores, of shape (epochs,).
+    """
+    figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3.6), layout="constrained")
+    ranks = sorted(set().union(*measured.values()))
+    shifts = np.linspace(-0.05, 0.05, len(measured))  # Points that coincide are still seen.
+    for colour, shift, (name, points) in zip(COLOURS, shifts, measured.items(), strict=False):
+        numbers = np.array(list(points))
+        low, middle, high = np.array([np.quantile(p, (0, 0.5, 1)) for p in points.values()]).T
+        spread = np.array([middle - low, high - middle])
+        style: dict[str, Any] = {"fmt": "o-", "color": colour, "capsize": 5, "label": name}
+        left.errorbar(numbers + shift, middle, spread, **style)
+        percent = 100 / (numbers * np.median(points[1]))
+        right.errorbar(numbers + shift, middle * percent, spread * percent, **style)
+        expected = np.array([[n, 100 * share] for n, share in formula.get(name, {}).items()])
+        if len(expected):
+            label = f"{name}, formula"
+            right.plot(*expected.T, "x", color=colour, markersize=9, label=label)
+        ideal = np.array(ranks) * np.median(points[1])
+    left.plot(ranks, ideal, "--", color=DARK_GREY, label="N times one rank")
+    left.axhline(np.median(all_cores), color=GREY, linestyle=":", label="one process, all cores")
+    right.axhline(100, color=DARK_GREY, linestyle="--")
+    left.set(ylabel="images per second, all ranks", ylim=(0, None))
+    right.set(ylabel="scaling efficiency (%)", ylim=(0, 115))
+    for axes in (left, right):
+        axes.set(xlabel="ranks", xticks=ranks)
+        axes.legend(frameon=False, fontsize=8)
+        axes.spines[["top", "right"]].set_visible(False)
+    left.set_title("median of both turns; bars show min and max", fontsize=9)
+    return figure
+
+
+def plot_published(networks: Mapping[str, tuple[float, float, float]]) -> Figure:
+    """Draw published efficiency, and how many weights there are for the work of an image.
+
+    Args:
+        networks: by name the efficiency in percent, the weights, and the multiply-adds of a
+            forward pass of one image.
+    """
+    figure, (left, right) = plt.subplots(1, 2, figsize=(8, 3), layout="constrained")
+    for colour, (name, counts) in zip(COLOURS, networks.items(), strict=False):
+        efficiency, weights, multiply_adds = counts
+        left.bar(name, efficiency, color=colour)
+        left.text(name, efficiency - 9, f"{efficiency} %", ha="center", color="white")
+        right.bar(name, 1000 * weights / multiply_adds, color=colour)
+    left.set(ylabel="scaling efficiency (%)", ylim=(0, 100))
+    right.set(ylabel="weights per 1000 multiply-adds")
+    for axes in (left, right):
+        axes.spines[["top", "right"]].set_visible(False)
+    return figure

@@ -56,16 +56,18 @@ def observe(folder: RunFolder, rank: int, what: str) -> Callable[[], None]:
     """Start to record what this rank does, and return what is to be called when it is done.
 
     ``what`` is ``"horovod"`` or ``"mpi4py"`` for what it communicates through, ``"concepts"`` for
-    Horovod with digits that differ by rank, ``"training"``, or for the challenge ``"challenge"`` or
-    ``"timed challenge"``.
+    Horovod with digits that differ by rank, ``"training"``, for the comparison of any script's
+    ranks ``"ranks"``, or for the challenge ``"challenge"`` or ``"timed challenge"``.
     """
     finish = _nothing_to_finish
-    if what == "training":
+    if what in ("training", "ranks"):
         from hvdcourse.rank.observe_training import TrainingObserver
 
         observer = TrainingObserver(folder, rank)
-        observer.start()
-        what, finish = "horovod", observer.finish
+        observer.start(pretend_gpus=what == "training")
+        # What is noted at the end is of the digits, which another script's model may not fit.
+        finish = observer.finish if what == "training" else _nothing_to_finish
+        what = "horovod"
     elif what == "concepts":
         from hvdcourse.rank.own_digits import give_own_digits
 

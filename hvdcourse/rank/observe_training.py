@@ -55,10 +55,10 @@ class TrainingObserver:
         """Add a note to the rank's evidence."""
         self.folder.append(self.rank, "evidence", {"note": name, "value": value})
 
-    def start(self) -> None:
-        """Begin to take notes."""
+    def start(self, pretend_gpus: bool = True) -> None:
+        """Begin to take notes; where there are no GPUs, some are pretended if that is wanted."""
         leave_horovod_unconverted()
-        if not tf.config.list_physical_devices("GPU"):
+        if pretend_gpus and not tf.config.list_physical_devices("GPU"):
             self.gpus.pretend()
         tf.GradientTape.gradient = self.observed_tape(tf.GradientTape.gradient)
         tf.keras.Model.__call__ = self.observed_model(tf.keras.Model.__call__)

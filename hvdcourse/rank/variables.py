@@ -2,8 +2,8 @@
 
 # The folder of the run, where the rank leaves its records.
 RUN_FOLDER_VARIABLE = "HVDCOURSE_RUN_FOLDER"
-# What to record: communication ("horovod", "mpi4py"), "training", or what the challenge asks for
-# ("challenge", "timed challenge").
+# What to record: communication ("horovod", "mpi4py"), "training", "ranks" to compare them, or what
+# the challenge asks for ("challenge", "timed challenge").
 OBSERVE_VARIABLE = "HVDCOURSE_OBSERVE"
 # "EPOCH:FROM:TO": copy the rank's folder in FROM to TO when this epoch, counted from 0, begins.
 COPY_VARIABLE = "HVDCOURSE_COPY_FILES_AT"

@@ -126,7 +126,7 @@ def test_whole_vectors_sent_round_the_ring_are_too_many_bytes():
     text = changed("ring_allreduce", (call, f"{whole}\n    report"))
     verdict = verdict_on("ring_allreduce", text)
     assert verdict.first_unmet.number == 3
-    assert "bytes, to its neighbour alone" in told(verdict)
+    assert "bytes, only to its neighbor" in told(verdict)
 
 
 def test_a_ring_that_works_for_two_ranks_alone_fails():

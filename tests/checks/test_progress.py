@@ -83,7 +83,7 @@ def test_many_records_at_once_are_all_kept(tmp_path, project):
 import sys
 from hvdcourse.checks.progress import remember
 from hvdcourse.checks.verdict import ExerciseVerdict, StepVerdict
-step = StepVerdict(int(sys.argv[1]), "", True, "", [], "")
+step = StepVerdict(int(sys.argv[1]), "", True, "", [])
 for _ in range(20):
     remember(ExerciseVerdict("mpi_concepts", "x.py", [step], None, 0.0))
 """

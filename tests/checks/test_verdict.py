@@ -1,7 +1,9 @@
 """Verdicts for people and for programs: in a terminal, in a notebook, and in files."""
 
+import html
 import io
 import re
+from dataclasses import replace
 
 import pytest
 from IPython.core.formatters import DisplayFormatter
@@ -9,21 +11,22 @@ from junitparser import JUnitXml
 from rich.console import Console
 
 from hvdcourse.checks.display import MET, PARTLY, UNMET
+from hvdcourse.checks.hints import LEVELS, hints_for
 from hvdcourse.checks.verdict import ExerciseVerdict, StepVerdict
 
 MOVING_THE_CURSOR = "\x1b[A 50 % <done>\x00"
 
 
 def verdict_of(*steps: StepVerdict, failure: str | None = None) -> ExerciseVerdict:
-    return ExerciseVerdict("lamb", "lamb.py", list(steps), failure, 1.0, False)
+    return ExerciseVerdict("lamb", "lamb.py", list(steps), failure, 1.0)
 
 
 def met(number: int) -> StepVerdict:
-    return StepVerdict(number, "It trains", True, "", [], "a hint")
+    return StepVerdict(number, "It trains", True, "", [])
 
 
 def unmet(number: int, *lines: str, run_failed: bool = False) -> StepVerdict:
-    return StepVerdict(number, "It stops", False, "it ends", list(lines), "a hint", run_failed)
+    return StepVerdict(number, "It stops", False, "it ends", list(lines), run_failed)
 
 
 def shown(verdict: ExerciseVerdict) -> tuple[dict, dict]:
@@ -92,3 +95,41 @@ def test_a_failed_run_is_told_of_once():
 def test_a_step_that_expects_what_a_failed_run_does_is_judged_by_itself():
     steps = [unmet(number, "the same") for number in (1, 2)]
     assert all("the same" in text for _, text in verdict_of(*steps).rows())
+
+
+def in_terminal(verdict: ExerciseVerdict) -> str:
+    console = Console(file=io.StringIO(), width=200)
+    console.print(verdict)
+    return console.file.getvalue()
+
+
+@pytest.mark.parametrize("level", [0, 1, 2, 3])
+def test_a_terminal_shows_as_many_hints_as_were_asked_for(level):
+    verdict = replace(verdict_of(met(1), unmet(2, "m is zero")), hint_level=level)
+    hints = hints_for("lamb", 2)
+    shown_hints = [hint.splitlines()[0] in in_terminal(verdict) for hint in hints]
+    assert shown_hints == [number < level for number in range(3)]
+    kept = verdict.to_dict()["steps"]
+    assert [step.get("hints") for step in kept] == (
+        [[], list(hints[:level])] if level else [None] * 2
+    )
+
+
+def test_a_notebook_folds_the_hints_for_the_first_step_or_for_all_if_asked():
+    verdict = verdict_of(met(1), unmet(2, "r is 2 times what it should be"), unmet(3, "u is zero"))
+    first = hints_for("lamb", 2, verdict.steps[1].told)
+    assert first.question != hints_for("lamb", 2).question
+    page = shown(verdict)[0]["text/html"]
+    below = page[page.index("<details>") :]
+    assert below.count("<details>") == below.count("</details>") == len(LEVELS)
+    assert all(hint in html.unescape(below) for hint in first)
+    assert hints_for("lamb", 3).question not in html.unescape(page)
+    asked = shown(replace(verdict, hint_level=1))[0]["text/html"]
+    assert hints_for("lamb", 3).question in html.unescape(asked)
+
+
+def test_a_failed_run_brings_hints_only_where_it_concerns_one_step():
+    hung = unmet(1, "Rank 0 was waiting in allreduce", run_failed=True)
+    assert verdict_of(hung, unmet(2, run_failed=True)).hinted == []
+    ((_, hints),) = verdict_of(hung).hinted
+    assert hints.question != hints_for("lamb", 1).question

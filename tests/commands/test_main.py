@@ -9,7 +9,9 @@ import pytest
 from junitparser import JUnitXml
 from watching import HVDCOURSE
 
+from hvdcourse.checks.hints import LEVELS, hints_for
 from hvdcourse.checks.manifest import EXERCISES, find_exercise
+from hvdcourse.checks.progress import STATE_VARIABLE
 from hvdcourse.commands import main as cli
 from hvdcourse.launch.run import largest_np
 from hvdcourse.paths import PROJECT
@@ -30,8 +32,9 @@ def right_answer(project: Path) -> None:
 
 
 @pytest.fixture
-def in_process(capsys, monkeypatch):
-    """Run the command in this process, where it starts and changes nothing: 20 times as fast."""
+def in_process(capsys, monkeypatch, tmp_path):
+    """Run the command in this process, where it starts no other: 20 times as fast."""
+    monkeypatch.setenv(STATE_VARIABLE, str(tmp_path))
 
     def command(*arguments: str) -> subprocess.CompletedProcess:
         monkeypatch.setattr(sys, "argv", ["hvdcourse", *arguments])
@@ -174,10 +177,10 @@ def test_a_reader_that_goes_away_is_no_traceback(project):
 
 
 @pytest.mark.parametrize("exercise", EXERCISES, ids=lambda exercise: exercise.name)
-def test_every_step_has_a_hint_and_a_solution(exercise, in_process):
+def test_every_step_has_hints_and_a_solution(exercise, in_process):
     for step in exercise.steps:
         hint = in_process("hint", exercise.name, str(step.number)).stdout
-        assert hint == f"{step.title}: {step.hint}\n"
+        assert hint.startswith(f"{step.title}\n\n{LEVELS[0]}: ")
         shown = in_process("solution", exercise.name, str(step.number)).stdout
         assert f"# Step {step.number}: " in shown
         assert "#:" not in shown
@@ -210,8 +213,15 @@ def test_check_of_an_untouched_script_ends_with_1_and_offers_a_hint(hvdcourse):
     done = hvdcourse("check", "ring_allreduce")
     assert (done.returncode, done.stderr) == (1, "")
     assert "0 of 4 steps met; a hint: hvdcourse hint ring_allreduce 1" in done.stdout
-    assert RING.steps[0].hint not in done.stdout
+    assert LEVELS[0] not in done.stdout
     assert progress(hvdcourse)["met"] == 0
+    # The question is about what the check saw; each time there is one hint more.
+    usual = hints_for("ring_allreduce", 1)
+    for level in (1, 2, 3, 3):
+        shown = hvdcourse("hint", "ring_allreduce", "1").stdout
+        assert [name in shown for name in LEVELS] == [number < level for number in range(3)]
+        assert usual.question not in shown
+    assert usual.place in shown
 
 
 def test_a_script_with_a_syntax_error_gives_json_too(hvdcourse, project):
@@ -245,11 +255,14 @@ def test_what_cannot_be_checked_gives_json_too(hvdcourse, arguments, said):
 
 def test_check_for_programs_gives_json_and_junit(hvdcourse, tmp_path):
     report = tmp_path / "junit.xml"
-    done = hvdcourse("check", "ring_allreduce", "--json", "--junit", str(report), "--hint")
+    done = hvdcourse(
+        "check", "ring_allreduce", "--json", "--junit", str(report), "--hint", "--hint"
+    )
     assert done.returncode == 1
     verdict = json.loads(done.stdout)
     assert verdict["passed"] is False
-    assert [step["hint"] for step in verdict["steps"]] == [step.hint for step in RING.steps]
+    places = [hints_for("ring_allreduce", step.number).place for step in RING.steps]
+    assert [step["hints"][1:] for step in verdict["steps"]] == [[place] for place in places]
     (suite,) = JUnitXml.fromfile(str(report))
     assert (suite.tests, suite.failures) == (4, 4)
     assert [case.name for case in suite] == [f"step {s.number}: {s.title}" for s in RING.steps]

@@ -102,7 +102,7 @@ ROUNDS = (
             (GPU, "gpus[hvd.cross_rank()]"),
             said="rank 2: rank 2 of 3, with local rank 0, sees GPU 1",
         ),
-        mistake(2, "no averaging", (TAPE, ""), said="its own gradients alone"),
+        mistake(2, "no averaging", (TAPE, ""), said="only its own gradients"),
         mistake(
             4,
             "all images everywhere",

@@ -31,11 +31,14 @@ ROUNDS = (
             said="every bucket leaves when its last gradient is ready",
         ),
         mistake(
-            5, "no feedback", (WANTED, "wanted = buffer"), said="rounded to 16 bits and no more"
+            5,
+            "no feedback",
+            (WANTED, "wanted = buffer"),
+            said="rounded to 16 bits and nothing else",
         ),
     ),
     together(
-        mistake(1, "not averaged", (EACH, "pass"), said="with its own gradients alone"),
+        mistake(1, "not averaged", (EACH, "pass"), said="with only its own gradients"),
         mistake(
             2,
             "numbers of 64 bits",
@@ -46,7 +49,7 @@ ROUNDS = (
             3,
             "a message for each gradient",
             (BUCKET, "for member in members:\n            link.allreduce(member / link.size)"),
-            said="with its own gradients alone",
+            said="with only its own gradients",
         ),
         mistake(
             4,
@@ -65,7 +68,7 @@ ROUNDS = (
             (EACH, EACH.replace("gradient /=", "gradient = gradient /")),
             said="with sums",
         ),
-        mistake(2, "never unpacked", (FLAT, "buffer /= link.size"), said="its own gradients alone"),
+        mistake(2, "never unpacked", (FLAT, "buffer /= link.size"), said="only its own gradients"),
         mistake(
             3,
             "the order of the layers",
@@ -79,13 +82,13 @@ ROUNDS = (
             1,
             "divided by the number of gradients",
             (EACH, EACH.replace("link.size", "len(gradients)")),
-            said="of their whole way",
+            said="of the way they go",
         ),
         mistake(
             2,
             "unpacked from the other end",
             (FLAT, "unpack(buffer[::-1] / link.size, gradients.values())"),
-            said="of their whole way",
+            said="of the way they go",
         ),
         mistake(
             3, "closed too late", (FITS, "if free <= 0:"), said="buckets hold all gradients, none"
@@ -97,7 +100,7 @@ ROUNDS = (
             1,
             "kernels alone",
             (EACH, f"if gradient.ndim == 1: continue\n        {EACH}"),
-            said="of their whole way",
+            said="of the way they go",
         ),
         mistake(
             2,
@@ -133,7 +136,7 @@ ROUNDS = (
             4,
             "unpacked too early",
             (f"{WAITED}{MEAN}", f"{MEAN}\n        message.wait()"),
-            said="of their whole way",
+            said="of the way they go",
         ),
         spoiled=(5,),
     ),

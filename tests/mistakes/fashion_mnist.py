@@ -53,7 +53,7 @@ ROUNDS = (
             6,
             "the local rank",
             (TESTS, TESTS.replace("hvd.rank", "hvd.local_rank")),
-            said="rank 0: evaluates 120 images, some of which rank 2 has, too",
+            said="rank 0: evaluates 120 images, some of which rank 2 evaluates as well",
         ),
         mistake(
             7,
@@ -75,7 +75,7 @@ ROUNDS = (
             said="rank 1: printed 8 lines",
         ),
         mistake(1, "all GPUs", ("    if gpus:\n", "    if not gpus:\n"), said="GPUs 0, 1, 2, 3"),
-        mistake(3, "no averaging", (WRAP, ""), said="its own gradients alone"),
+        mistake(3, "no averaging", (WRAP, ""), said="only its own gradients"),
         mistake(
             5,
             "every rank has its own order",
@@ -108,13 +108,13 @@ ROUNDS = (
             3,
             "a wrapper that is thrown away",
             (WRAP, "    hvd.DistributedOptimizer(optimizer)\n"),
-            said="its own gradients alone",
+            said="only its own gradients",
         ),
         mistake(
             5,
             "the steps of a single process",
             (STEPS, STEPS.replace("hvd.size()", "1")),
-            said="the number of steps of an epoch is not that of this rank's batches",
+            said="its steps per epoch are not the number of this rank's batches",
         ),
         mistake(
             6,

@@ -41,7 +41,7 @@ ROUNDS = (
             1,
             "in any order, but still one at a time",
             (DECODE, "dataset = dataset.map(decode, deterministic=False)"),
-            said="0% of the files were begun",
+            said="0% of the files were started",
         ),
         mistake(
             2, "a new dataset that is thrown away", (CACHE, "    dataset.cache()\n"), said="times"
@@ -71,7 +71,7 @@ ROUNDS = (
             1,
             "files taken in turn, each after the other",
             (DECODE, "dataset = dataset.prefetch(16).map(decode)"),
-            said="0% of the files were begun",
+            said="0% of the files were started",
         ),
         mistake(
             2,
@@ -106,7 +106,7 @@ ROUNDS = (
             "whole batches are shuffled",
             (SHUFFLE, ""),
             (BATCH, BATCH + "    dataset = dataset.shuffle(99)\n"),
-            said="images of one batch that are together in another epoch, too: 100%",
+            said="images of one batch that share a batch in another epoch as well: 100%",
         ),
         spoiled=(4,),
     ),

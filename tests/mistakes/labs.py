@@ -10,6 +10,8 @@ LOADED = "        model = hvd.load_model(path)\n"
 KERAS_LOADED = "        model = tf.keras.models.load_model(path)\n"
 BROADCASTS = "from horovod.tensorflow import broadcast_variables\n"
 LOSS_OF_LAB = "LOSS = tf.keras.losses.SparseCategoricalCrossentropy(from_logits=True)\n"
+SHARD = "    dataset = dataset.shard(hvd.size(), hvd.rank())\n"
+SEED = "    tf.random.set_seed(1)\n"
 # Where the epochs of a lab end.
 EPOCH = "        _, accuracy = model.evaluate("
 
@@ -150,9 +152,47 @@ UNWRAPPED_OPTIMIZER = (
     ),
 )
 
+SAME_IMAGES = (
+    alone(
+        "another seed, the same on all ranks",
+        (SHARD, ""),
+        (SEED, "    tf.random.set_seed(7)\n"),
+        said="100 % of its images are also those of rank 1",
+    ),
+    alone(
+        "the local rank's share",
+        (SHARD, SHARD.replace("hvd.rank()", "hvd.local_rank()")),
+        said="100 % of its images are also those of rank 2",
+    ),
+    alone(
+        "rank 0's share for all",
+        (SHARD, SHARD.replace("hvd.rank()", "0")),
+        said="100 % of its images are also those of rank 1",
+    ),
+    alone(
+        "another order of the same images",
+        (SHARD, SHARD.replace("hvd.rank()", "0")),
+        (
+            ".repeat().shuffle(len(images))",
+            ".shuffle(len(images), seed=hvd.rank()).repeat()",
+        ),
+        said="of its images are also those of rank 1",
+    ),
+    alone(
+        "the same order, a batch later",
+        (SHARD, ""),
+        (
+            ".batch(batch_size)\n",
+            ".batch(batch_size).skip(hvd.rank())\n",
+        ),
+        said="% of its images are also those of rank 2",
+    ),
+)
+
 ROUNDS = {
     "lab_no_broadcast": NO_BROADCAST,
     "lab_collective_on_rank_0": COLLECTIVE_ON_RANK_0,
     "lab_uneven_shards": UNEVEN_SHARDS,
     "lab_unwrapped_optimizer": UNWRAPPED_OPTIMIZER,
+    "lab_same_images": SAME_IMAGES,
 }

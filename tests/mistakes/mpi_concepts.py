@@ -42,9 +42,9 @@ ROUNDS = (
             4,
             "one's own share alone",
             (MEAN, "mean = images[rows].mean(axis=0)"),
-            said="the mean of its own share alone",
+            said="the mean of its own share only",
         ),
-        mistake(5, "no gathering", (GATHER, "all_scores = scores"), said="its own scores alone"),
+        mistake(5, "no gathering", (GATHER, "all_scores = scores"), said="only its own scores"),
         mistake(
             7,
             "the average",
@@ -68,9 +68,9 @@ ROUNDS = (
             "one seed, and no broadcast",
             (BROADCAST, "pass"),
             ("default_rng()", "default_rng(5)"),
-            said="drew what rank 0 drew",
+            said="drew the same as rank 0",
         ),
-        mistake(4, "no division", (MEAN, "mean = total"), said="not divided by how many they are"),
+        mistake(4, "no division", (MEAN, "mean = total"), said="not divided by their number"),
         mistake(
             5,
             "another order",
@@ -87,7 +87,7 @@ ROUNDS = (
             7,
             "everything for everyone",
             (PART, "my_brightness = hvd.allreduce(brightness, op=hvd.Sum).numpy()"),
-            said="the sum of all 64 pixels, and not its part alone",
+            said="the sums of all 64 pixels, not only of its own part",
         ),
         mistake(
             8, "every rank writes", (WRITER, WRITER.replace("rank == 0", "True")), said="it has 3"
@@ -129,7 +129,7 @@ ROUNDS = (
             7,
             "nothing added",
             (PART, "my_brightness = np.array_split(brightness, size)[rank]"),
-            said="its part of its own brightness, which nobody has added to",
+            said="its part of its own brightness, to which no other rank's was added",
         ),
         mistake(
             8,
@@ -153,7 +153,7 @@ ROUNDS = (
                 "each = len(images) // size; end = (rank + 1) * each if rank < size - 1 else "
                 "len(images); rows = np.arange(rank * each, end)",
             ),
-            said="no rank has over one more than another",
+            said="no rank has over one image more than another",
         ),
         mistake(
             3,
@@ -208,7 +208,7 @@ ROUNDS = (
                 "each = -(-len(images) // size); rows = np.arange(len(images))"
                 "[rank * each : (rank + 1) * each]",
             ),
-            said="no rank has over one more than another",
+            said="no rank has over one image more than another",
         ),
         mistake(
             4,
@@ -227,7 +227,7 @@ ROUNDS = (
             7,
             "one's own brightness",
             (PART, "my_brightness = brightness"),
-            said="its own brightness, which nobody has added to",
+            said="its own brightness, to which no other rank's was added",
         ),
         mistake(
             8,

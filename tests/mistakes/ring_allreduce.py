@@ -23,7 +23,7 @@ ROUNDS = (
             1,
             "the last chunk takes what is left",
             (CUTS, "cuts = [k * (length // size) for k in range(size)] + [length]"),
-            said=("differ by 1 at most in length", "the chunks have"),
+            said=("differ in length by at most 1", "the chunks have"),
         ),
         mistake(3, "nothing added", (ADD, ADD.replace("+=", "=")), said="and not of chunk 1"),
         mistake(
@@ -41,7 +41,7 @@ ROUNDS = (
             1,
             "all chunks but the last are rounded up",
             (CUTS, "cuts = [min(length, k * -(-length // size)) for k in range(size + 1)]"),
-            said="differ by 1 at most in length",
+            said="differ in length by at most 1",
         ),
         mistake(
             3,

@@ -18,7 +18,7 @@ ROUNDS = (
             5,
             "the local rank",
             (TESTS, TESTS.replace("hvd.rank", "hvd.local_rank")),
-            said="some of which rank 2 has, too",
+            said="some of which rank 2 evaluates as well",
         ),
         mistake(
             2,
@@ -108,7 +108,7 @@ ROUNDS = (
                 "optimizer = tf.keras.optimizers.Adam(args.rate); "
                 "hvd.DistributedOptimizer(tf.keras.optimizers.Adam(args.rate))",
             ),
-            said="own gradients alone",
+            said="only its own gradients",
         ),
         mistake(
             4,

@@ -48,7 +48,7 @@ ROUNDS = (
             3,
             "upside down",
             (FUSION, "return allreduces / len(sends)"),
-            said="that is the share, the other way round",
+            said="that is the inverse of the ratio",
         ),
         mistake(
             4,

@@ -5,11 +5,24 @@ from pathlib import Path
 
 from PIL import Image
 
-from figures import baseline, collectives, hosts, painters, parallelism, ring, rooms
+from figures import (
+    baseline,
+    collectives,
+    convergence,
+    hosts,
+    painters,
+    parallelism,
+    records,
+    ring,
+    rooms,
+    seven_steps,
+    steps,
+)
 from figures.drawing import Canvas
 from hvdcourse.paths import IMAGES
 
 FIGURES: dict[str, Callable[[], Canvas]] = {
+    "00_hours_to_minutes": records.draw_hours_to_minutes,
     "01_places": hosts.draw_places,
     "01_allreduce": collectives.draw_allreduce,
     "01_allgather": collectives.draw_allgather,
@@ -22,6 +35,13 @@ FIGURES: dict[str, Callable[[], Canvas]] = {
     "01_parameter_server_and_ring": ring.draw_parameter_server_and_ring,
     "01_ring_allreduce_steps": ring.draw_ring_allreduce_steps,
     "02_input_pipeline": baseline.draw_input_pipeline,
+    "03_data_parallel_step": steps.draw_data_parallel_step,
+    "03_wrapped_optimizer": steps.draw_wrapped_optimizer,
+    "03_seven_steps": seven_steps.draw_seven_steps,
+    "03_launch": hosts.draw_launch,
+    "04_sharp_and_flat": convergence.draw_sharp_and_flat,
+    "04_warmup": convergence.draw_warmup,
+    "04_trust_ratio": convergence.draw_trust_ratio,
     "06_placement": hosts.draw_placement,
     "rooms": rooms.draw_rooms,
 }

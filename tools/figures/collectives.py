@@ -4,25 +4,13 @@ from collections.abc import Sequence
 
 from figures.drawing import NORMAL, SMALL, TITLE, Canvas, tint, value_row
 from hvdcourse.plots.palette import INK, PANEL, QUIET, RANK_COLOURS, SLATE, WHITE
+from hvdcourse.simulate.collectives import Collective, Row, collective
 
 RANKS = range(4)
 WIDTH, ROW, TOP = 620, 40, 50
 
-# One box: its value and the rank that it comes from, or None where ranks were combined.
-Boxes = Sequence[tuple[object, int | None]]
 
-
-def of_rank(rank: int, values: Sequence[object]) -> Boxes:
-    """Return boxes whose values all come from one rank."""
-    return [(value, rank) for value in values]
-
-
-def combined(values: Sequence[object]) -> Boxes:
-    """Return boxes whose values are made of all ranks' values."""
-    return [(value, None) for value in values]
-
-
-def draw_rows(canvas: Canvas, left: float, rows: Sequence[Boxes], box_width: float) -> None:
+def draw_rows(canvas: Canvas, left: float, rows: Sequence[Row], box_width: float) -> None:
     """Draw what each rank holds, one row a rank, with the rank's name in front."""
     for rank, boxes in enumerate(rows):
         y = TOP + rank * ROW
@@ -31,10 +19,9 @@ def draw_rows(canvas: Canvas, left: float, rows: Sequence[Boxes], box_width: flo
         value_row(canvas, (left + 56, y), [value for value, _ in boxes], colours, (box_width, 28))
 
 
-def draw_before_after(
-    name: str, call: str, before: Sequence[Boxes], after: Sequence[Boxes], box_width: float = 38
-) -> Canvas:
+def draw_before_after(shown: Collective, box_width: float = 38) -> Canvas:
     """Draw both states side by side, with the collective's name on the arrow between them."""
+    name, call, before, after = shown.name, shown.call, shown.before, shown.after
     canvas = Canvas(WIDTH, TOP + 4 * ROW + 8, f"{name} on 4 ranks, before and after")
     widths = [56 + box_width * max(map(len, rows)) for rows in (before, after)]
     gap = (WIDTH - sum(widths)) / 3
@@ -55,35 +42,27 @@ def draw_before_after(
 
 def draw_allreduce() -> Canvas:
     """Every rank gets the sum of all ranks' values."""
-    before = [of_rank(rank, [rank + 1, 10 * (rank + 1)]) for rank in RANKS]
-    return draw_before_after("allreduce", "op = Sum", before, [combined([10, 100])] * 4, 44)
+    return draw_before_after(collective("allreduce"), 44)
 
 
 def draw_allgather() -> Canvas:
     """Every rank gets all ranks' values, one after the other; lengths may differ."""
-    before = [of_rank(rank, [10 * rank + i for i in range(1 + rank % 2)]) for rank in RANKS]
-    after = [box for boxes in before for box in boxes]
-    return draw_before_after("allgather", "in rank order", before, [after] * 4)
+    return draw_before_after(collective("allgather"))
 
 
 def draw_broadcast() -> Canvas:
     """Every rank gets the root's values."""
-    before = [of_rank(rank, [10 * rank + i for i in range(3)]) for rank in RANKS]
-    return draw_before_after("broadcast", "root_rank = 2", before, [before[2]] * 4)
+    return draw_before_after(collective("broadcast"))
 
 
 def draw_alltoall() -> Canvas:
     """Rank r gets the r-th part of every rank's values."""
-    before = [of_rank(rank, [10 * rank + i for i in RANKS]) for rank in RANKS]
-    after = [[before[sender][rank] for sender in RANKS] for rank in RANKS]
-    return draw_before_after("alltoall", "equal parts", before, after)
+    return draw_before_after(collective("alltoall"))
 
 
 def draw_reducescatter() -> Canvas:
     """Rank r gets the r-th part of the sum of all ranks' values."""
-    before = [of_rank(rank, [(rank + 1) * 10**i for i in RANKS]) for rank in RANKS]
-    after = [combined([10 * 10**rank]) for rank in RANKS]
-    return draw_before_after("reducescatter", "op = Sum", before, after, 50)
+    return draw_before_after(collective("reducescatter"), 50)
 
 
 def draw_barrier() -> Canvas:

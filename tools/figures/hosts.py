@@ -1,21 +1,27 @@
-"""The figures of ranks on hosts: what local and cross ranks are, and where they come from."""
+"""The figures of ranks on hosts: local and cross ranks, how they are placed, and how started."""
 
 from horovod.runner.common.util.hosts import get_host_assignments, parse_hosts
 
 from figures.drawing import NORMAL, SMALL, TITLE, Canvas, tint
-from hvdcourse.plots.palette import INK, PANEL, QUIET, RANK_COLOURS
+from hvdcourse.plots.palette import INK, PANEL, QUIET, RANK_COLOURS, SLATE, WHITE
 
 # The first figure: hosts as rows, slots as columns.
 HOSTS, SLOTS = 2, 4
-LEFT, TOP, SLOT_WIDTH, HOST_HEIGHT = 96, 48, 112, 118
+LEFT, TOP, SLOT_WIDTH, HOST_HEIGHT = 96, 48, 112, 146
 
 # The second figure: one row of hosts for each way to place four ranks.
 ROWS = (("even: -H a:2,b:2", "a:2,b:2"), ("uneven: -H a:2,b:1,c:1", "a:2,b:1,c:1"))
 ROW_LEFT, ROW_TOP, RANK_WIDTH, ROW_HEIGHT, ROW_GAP, HOST_GAP = 20, 46, 128, 112, 62, 14
 
 
+def draw_gpu(canvas: Canvas, at: tuple[float, float], number: int) -> None:
+    """Draw a GPU, or the core that stands for it, around its middle."""
+    corner = (at[0] - 32, at[1] - 11)
+    canvas.box(corner, (64, 22), WHITE, SLATE, label=f"GPU {number}", font=SMALL, round=2)
+
+
 def draw_slot(canvas: Canvas, host: int, slot: int) -> None:
-    """Draw one process: its rank, its local rank and its cross rank."""
+    """Draw one process: its rank, its local rank and its cross rank, and the GPU that it uses."""
     x = LEFT + slot * SLOT_WIDTH
     y = TOP + host * (HOST_HEIGHT + 16) + 12
     size = (SLOT_WIDTH - 12, HOST_HEIGHT - 24)
@@ -25,11 +31,12 @@ def draw_slot(canvas: Canvas, host: int, slot: int) -> None:
     canvas.text((middle, y + 22), f"rank {host * SLOTS + slot}", 15, weight="bold")
     canvas.text((middle, y + 52), f"local rank {slot}", NORMAL)
     canvas.text((middle, y + 73), f"cross rank {host}", NORMAL)
+    draw_gpu(canvas, (middle, y + 101), slot)
 
 
 def draw_places() -> Canvas:
     """Draw hosts as rows and slots as columns, and bracket what each size counts."""
-    canvas = Canvas(640, 376, "Ranks, local ranks and cross ranks on 2 hosts with 4 slots each")
+    canvas = Canvas(640, 432, "Ranks, local ranks and cross ranks on 2 hosts with 4 slots each")
     right = LEFT + SLOTS * SLOT_WIDTH
     for host in range(HOSTS):
         y = TOP + host * (HOST_HEIGHT + 16)
@@ -85,4 +92,46 @@ def draw_placement() -> Canvas:
         top = ROW_TOP + row * (ROW_HEIGHT + ROW_GAP)
         canvas.text((ROW_LEFT, top - 18), name, NORMAL, ha="left", color=QUIET)
         draw_row(canvas, hosts, top)
+    return canvas
+
+
+def draw_started_host(canvas: Canvas, name: str, left: float, top: float) -> None:
+    """Draw a host with two slots: its ranks, and the GPU of each local rank."""
+    canvas.box((left, top), (292, 150), PANEL, round=8)
+    canvas.text((left + 14, top + 20), f"host {name}", NORMAL, ha="left", weight="bold")
+    for slot in get_host_assignments(parse_hosts("a:2,b:2"), 4):
+        if slot.hostname != name:
+            continue
+        colour = RANK_COLOURS[slot.rank]
+        x = left + 14 + slot.local_rank * 138
+        canvas.box((x, top + 36), (126, 56), tint(colour), colour, line=1.6, round=6)
+        canvas.text((x + 63, top + 53), f"rank {slot.rank}", TITLE, weight="bold")
+        canvas.text((x + 63, top + 76), f"local rank {slot.local_rank}", SMALL)
+        canvas.arrow((x + 63, top + 94), (x + 63, top + 114), INK, head=9)
+        draw_gpu(canvas, (x + 63, top + 127), slot.local_rank)
+
+
+def draw_launch() -> Canvas:
+    """Draw the launcher on host a, the ranks that it starts, and how they then talk."""
+    canvas = Canvas(640, 350, "How horovodrun starts four ranks on two hosts")
+    lefts, top = (14, 334), 122
+    words = "horovodrun -np 4 -H a:2,b:2 python train.py"
+    canvas.box((14, 14), (380, 50), SLATE, SLATE, round=6)
+    canvas.text((204, 30), words, NORMAL, color=WHITE, weight="bold")
+    canvas.text((204, 50), "the launcher: starts, watches and ends the ranks", SMALL, color=WHITE)
+    for name, left in zip("ab", lefts, strict=True):
+        draw_started_host(canvas, name, left, top)
+    canvas.arrow((160, 66), (160, top - 2), INK, line=2)
+    canvas.text((170, 92), "starts 2 processes here", SMALL, ha="left")
+    canvas.arrow((396, 40), (480, top - 2), INK, line=2, bend=-0.35)
+    canvas.text((492, 62), "logs in over SSH,\nstarts 2 there", SMALL, ha="left")
+    bottom = top + 160
+    middles = [left + 77 + 138 * slot for left in lefts for slot in range(2)]
+    canvas.bracket((middles[0], bottom), (middles[-1], bottom), 10)
+    for x in middles[1:-1]:
+        canvas.line([(x, bottom), (x, bottom + 10)])
+    text = "From then on the ranks talk to each other: collectives do not pass the launcher."
+    canvas.text((320, bottom + 30), text, NORMAL)
+    text = "On a host without GPUs, this course gives each rank its share of the cores."
+    canvas.text((320, bottom + 52), text, SMALL, color=QUIET)
     return canvas

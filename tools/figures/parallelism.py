@@ -19,7 +19,7 @@ def draw_data_parallel(canvas: Canvas) -> None:
     """Draw two ranks with the whole model each and a half of the batch each."""
     canvas.box((10, 10), (300, 326), PANEL, round=8)
     canvas.text((160, 32), "data parallelism", TITLE, weight="bold")
-    for rank, left in enumerate((44, 202)):
+    for rank, left in enumerate((36, 182)):
         middle = left + 37
         canvas.text((middle, 62), f"rank {rank}", NORMAL)
         colour = RANK_COLOURS[rank]
@@ -27,9 +27,14 @@ def draw_data_parallel(canvas: Canvas) -> None:
         canvas.box((left - 8, 76), (90, 26), WHITE, colour, label=label, font=SMALL)
         canvas.arrow((middle, 104), (middle, 122), INK)
         draw_layers(canvas, left, 124, LAYERS, rank)
-        canvas.arrow((middle, 249), (middle, 282), INK)
-        canvas.text((middle + 8, 263), "gradient", SMALL, ha="left", color=QUIET)
-    canvas.box((36, 284), (248, 36), SLATE, SLATE, label="allreduce: mean gradient", colour=WHITE)
+        canvas.box((left, 252), (74, 20), WHITE, SLATE, label="loss", font=SMALL)
+        right = left + LAYER_SIZE[0]
+        canvas.arrow((right + 8, 264), (right + 8, 126), VERMILION, dashed=True)
+        canvas.bracket((right + 14, 128), (right + 14, 244), 8)
+        canvas.arrow((right + 22, 244), (right + 22, 293), INK)
+        canvas.text((right + 33, 186), "gradients", SMALL, rotation=90)
+        canvas.text((middle + 37, 114), "backward", SMALL, color=VERMILION)
+    canvas.box((36, 294), (248, 30), SLATE, SLATE, label="allreduce: mean gradients", colour=WHITE)
 
 
 def draw_model_parallel(canvas: Canvas) -> None:
@@ -63,6 +68,8 @@ LANE, BAR, LANES_LEFT, UNIT = 32, 22, 84, 1.0
 # How long each rank computes on one batch, in milliseconds.
 COMPUTE = (100, 100, 100, 150)
 EXCHANGE, SHOWN = 20, 500
+# Without waiting, ranks begin a little apart, so that the arrows can be told from each other.
+APART = 12
 
 
 def draw_lanes(canvas: Canvas, top: float, title: str) -> None:
@@ -94,21 +101,30 @@ def draw_synchronous(canvas: Canvas, top: float) -> None:
 
 def draw_asynchronous(canvas: Canvas, top: float) -> None:
     """Draw ranks that send their gradients whenever they are ready, and never wait."""
-    draw_lanes(canvas, top, "asynchronous: every rank sends its gradient when it is ready")
+    draw_lanes(canvas, top, "asynchronous: nobody waits")
+    words = f"ranks start {APART} ms apart, to tell their arrows apart"
+    canvas.text((632, top), words, SMALL, ha="right", color=QUIET)
     server = top + 34 + 4 * LANE
     width = (SHOWN + 2 * EXCHANGE) * UNIT
     canvas.box((LANES_LEFT, server), (width, 24), SLATE, SLATE, round=3)
-    words = "parameter server: updates the weights at every arrival"
+    words = "parameter server: each gradient that comes updates the weights, which go back"
     canvas.text((LANES_LEFT + width / 2, server + 12), words, SMALL, color=WHITE)
-    for rank, compute in enumerate(COMPUTE):
-        y = top + 23 + rank * LANE
+    batches = [
+        (rank, APART * rank + number * compute, APART * rank + (number + 1) * compute)
+        for rank, compute in enumerate(COMPUTE)
+        for number in range((SHOWN + 2 * EXCHANGE - APART * rank) // compute)
+    ]
+    for rank, start, end in batches:
+        x, y = LANES_LEFT + start * UNIT, top + 23 + rank * LANE
         colour = RANK_COLOURS[rank]
-        # Ranks begin a little apart, so that the arrows can be told from each other.
-        start = LANES_LEFT + rank * 12
-        while start + compute * UNIT <= LANES_LEFT + width:
-            canvas.bar((start, y), (compute * UNIT, BAR), tint(colour, 0.45), colour)
-            start += compute * UNIT
-            canvas.arrow((start, y + BAR), (start, server - 1), colour, line=1.3, head=8)
+        size = ((end - start) * UNIT, BAR)
+        canvas.bar((x, y), size, tint(colour, 0.45), colour)
+        arrival = x + size[0]
+        canvas.arrow((arrival, y + BAR), (arrival, server - 1), colour, line=1.3, head=8, both=True)
+        if rank == len(COMPUTE) - 1:
+            others = sum(start < other[2] < end for other in batches)
+            words = f"stale by {others} updates"
+            canvas.text((x + size[0] / 2, y + BAR / 2), words, SMALL, color=INK)
 
 
 def draw_synchronous_asynchronous() -> Canvas:

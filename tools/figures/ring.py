@@ -1,12 +1,10 @@
 """The parameter server and the ring, and the ring allreduce step by step."""
 
-from dataclasses import dataclass
 from math import cos, radians, sin
-
-import numpy as np
 
 from figures.drawing import NORMAL, SMALL, TITLE, Canvas, tint
 from hvdcourse.plots.palette import INK, PANEL, QUIET, RANK_COLOURS, SLATE, VERMILION, WHITE
+from hvdcourse.simulate.collectives import RingState, ring_states
 
 N = 4
 NODE = (72, 30)
@@ -67,37 +65,6 @@ def draw_parameter_server_and_ring() -> Canvas:
     return canvas
 
 
-@dataclass(frozen=True)
-class State:
-    """What ranks hold after a step: ``held[rank, chunk]`` is a sum of ``parts`` ranks' values."""
-
-    title: str
-    held: np.ndarray
-    parts: np.ndarray
-    arrived: frozenset[tuple[int, int]] = frozenset()
-
-
-def ring_states() -> list[State]:
-    """Run the ring allreduce and return the state at the start and after each step."""
-    held = np.outer(np.arange(1, N + 1), np.arange(1, N + 1))
-    parts = np.ones_like(held)
-    states = [State("start", held.copy(), parts.copy())]
-    for phase in ("scatter-reduce", "allgather"):
-        for step in range(N - 1):
-            sent = (held.copy(), parts.copy())
-            arrived = set()
-            for rank in range(N):
-                chunk = (rank - step + (phase == "allgather")) % N
-                right = (rank + 1) % N
-                for mine, theirs in zip((held, parts), sent, strict=True):
-                    own = mine[right, chunk] if phase == "scatter-reduce" else 0
-                    mine[right, chunk] = theirs[rank, chunk] + own
-                arrived.add((right, chunk))
-            title = f"{phase} {step + 1}"
-            states.append(State(title, held.copy(), parts.copy(), frozenset(arrived)))
-    return states
-
-
 BOX, GAP = (30, 25), 15
 
 
@@ -109,7 +76,7 @@ def draw_arrival(canvas: Canvas, x: float, y: float, comes_from_last: bool) -> N
         canvas.line([(x, bottom + 1), (x, bottom + 12)], VERMILION, line=1.6)
 
 
-def draw_state(canvas: Canvas, left: float, top: float, state: State) -> None:
+def draw_state(canvas: Canvas, left: float, top: float, state: RingState) -> None:
     """Draw what all ranks hold after one step; arrows lead to the chunks that have arrived."""
     canvas.text((left + 2 * BOX[0], top - 26), state.title, NORMAL, weight="bold")
     for rank in range(N):
@@ -146,7 +113,7 @@ def draw_ring_allreduce_steps() -> Canvas:
     """Draw the start, three steps of scatter-reduce and three steps of allgather."""
     canvas = Canvas(626, 436, "Ring allreduce on 4 ranks, step by step")
     left, width, tops = 62, 147, (54, 262)
-    for position, state in enumerate(ring_states()):
+    for position, state in enumerate(ring_states(N)):
         row, column = (0, position) if position < N else (1, position - N + 1)
         draw_state(canvas, left + column * width, tops[row], state)
     for top, shift in zip(tops, (0, width), strict=True):

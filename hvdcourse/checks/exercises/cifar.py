@@ -69,9 +69,9 @@ def check_normalisation(run: ObservedRun) -> None:
         f"images, evaluation gives what training does, to within {100 * CLOSE:g} % of its spread",
         [of_rank["modes"] < CLOSE for of_rank in modes],
         [
-            f"they are {percent(of_rank['modes'])} apart: of the training images, training gets "
-            f"{percent(of_rank['right_in_training'])} right, and evaluation "
-            f"{percent(of_rank['right_in_evaluation'])}"
+            f"they are {percent(of_rank['modes'])} apart: of the training images, "
+            f"{percent(of_rank['right_in_training'])} are classified correctly in training, and "
+            f"{percent(of_rank['right_in_evaluation'])} in evaluation"
             for of_rank in modes
         ],
     )
@@ -150,41 +150,22 @@ def adapted_vectors(rank: ObservedRank) -> tuple[int, int]:
 STEPS = (
     Step(
         number=1,
-        title="Activations are normalised over the batch, in evaluation too",
-        hint=(
-            "tf.keras.layers.BatchNormalization, before the ReLU. In evaluation it uses moving "
-            "averages, which start at mean 0 and variance 1 and keep the part momentum of "
-            "themselves in every step. Of the start, momentum ** steps is left: 0.67 for 0.99 and "
-            "40 steps."
-        ),
+        title="Activations are normalized over the batch, in evaluation too",
         check=check_normalisation,
     ),
     Step(
         number=2,
         title="The learning rate grows with the number of ranks",
-        hint="Multiply it by hvd.size(): the global batch has grown by as much.",
         check=check_scaled_rate,
     ),
     Step(
         number=3,
         title="The learning rate warms up, then follows its schedule",
-        hint=(
-            "As in fashion_mnist.py: hvd.callbacks.LearningRateWarmupCallback for the first "
-            "--warmup-epochs epochs, then hvd.callbacks.LearningRateScheduleCallback with "
-            "start_epoch, both with momentum_correction=False, in place of the scheduler that is "
-            "there."
-        ),
         check=check_warmup,
     ),
     Step(
         number=4,
         title="The optimizer is LAMB, with biases and normalisation excluded",
-        hint=(
-            "LAMB(rate, exclude_from_weight_decay=BIAS_AND_NORM), both from "
-            "hvdcourse.training.optimizers: what has no weight decay is not adapted either, unless "
-            "exclude_from_layer_adaptation says otherwise. The rate is "
-            "full_rate(arguments.lamb_learning_rate)."
-        ),
         check=check_lamb,
     ),
 )

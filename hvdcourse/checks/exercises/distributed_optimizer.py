@@ -137,8 +137,8 @@ def check_buckets(run: ObservedRun) -> None:
     )
     filled = [[sum(sizes[name] for name in bucket) for bucket in buckets] for buckets in by_rank]
     demand(
-        f"{fewest} buckets hold all gradients, none with more than {setting.limit} bytes but for a "
-        "single gradient that is larger",
+        f"{fewest} buckets hold all gradients, none with more than {setting.limit} bytes, unless a "
+        "single gradient is larger",
         [
             len(buckets) == fewest
             and all(
@@ -200,8 +200,8 @@ def check_error_feedback(run: ObservedRun) -> None:
     away = [distance(training.weights, setting) for training in trained]
     demand(
         "trained 'fp16', every rank's weights stay at most half as far from the single process's "
-        f"as with gradients that are rounded and no more: {percent(SHARE_WITH_FEEDBACK * alone)} "
-        "of their whole way",
+        f"as with gradients that are only rounded: {percent(SHARE_WITH_FEEDBACK * alone)} of the "
+        "way that they go in the training",
         [share <= SHARE_WITH_FEEDBACK * alone for share in away],
         [describe(training, rank, setting) for rank, training in enumerate(trained)],
     )
@@ -216,50 +216,28 @@ STEPS = (
     Step(
         number=1,
         title="Every gradient is averaged in an allreduce of its own",
-        hint=(
-            "dict(backward) runs the backward pass and keeps all gradients. link.allreduce(…) "
-            "works in place, and `gradient /= link.size` does, too."
-        ),
         check=check_each,
     ),
     Step(
         number=2,
         title="One flat buffer carries all gradients",
-        hint=(
-            "np.concatenate joins vectors; gradient.ravel() makes a vector of a matrix. To unpack, "
-            "count where each gradient starts, and write `gradient[...] = …` to change it in place."
-        ),
         check=check_flat,
     ),
     Step(
         number=3,
         title="Buckets of bounded size stand in the order of the backward pass",
-        hint=(
-            "Go through reversed(sizes). Begin a new bucket when the next gradient does not fit "
-            "into what is left of the limit. Then do for each bucket what average_flat does for "
-            "all gradients."
-        ),
         check=check_buckets,
         needs=(2,),
     ),
     Step(
         number=4,
         title="Buckets travel while the backward pass goes on",
-        hint=(
-            "Go through `backward` yourself. Whenever a gradient completes the next bucket, call "
-            "link.start(…), and keep the message with its buffer. After the loop, wait for each "
-            "message, and unpack its buffer."
-        ),
         check=check_overlapped,
         needs=(2, 3),
     ),
     Step(
         number=5,
         title="16 bits travel, and what rounding lost follows in the next step",
-        hint=(
-            "wanted = buffer + what was lost before; wire = wanted.astype(np.float16); lost now is "
-            "wanted - wire. Keep it in self.lost[number] (arXiv:1901.09847, algorithm 2)."
-        ),
         check=check_error_feedback,
         needs=(2, 3, 4),
     ),

@@ -152,90 +152,52 @@ STEPS = (
     Step(
         number=1,
         title="Every process knows its place, and its GPU",
-        hint=(
-            "hvd.init() once, before anything else of TensorFlow. Of the list that "
-            'tf.config.list_physical_devices("GPU") returns, make the one with the number '
-            "hvd.local_rank() visible with tf.config.set_visible_devices. The list may be empty."
-        ),
         check=training.check_place,
     ),
     Step(
         number=2,
         title="Only rank 0 prints",
-        hint="Ask whether hvd.rank() == 0. For fit, verbose=0 is silence.",
         check=training.check_one_voice,
     ),
     Step(
         number=3,
         title="Every rank applies the mean of all ranks' gradients",
-        hint=(
-            "hvd.DistributedOptimizer(optimizer) returns an optimizer that averages before it "
-            "applies."
-        ),
         check=training.check_mean_gradient,
     ),
     Step(
         number=4,
         title="All ranks start from rank 0's weights",
-        hint=(
-            "broadcast_variables(variables, root_rank=0) before fit, for the model's variables and "
-            "for the optimizer's. hvd.callbacks.BroadcastGlobalVariablesCallback(0) does it too, "
-            "but only after the first step: too late for a run that is resumed (step 7)."
-        ),
         check=training.check_same_start,
     ),
     Step(
         number=5,
         title="Each epoch's images are shared out among the ranks",
-        hint=(
-            "batches(…) deals the images out: tell it which rank of how many asks. And the fewer "
-            "images a rank has, the fewer are its steps: steps_per_epoch(…) wants the size, too."
-        ),
         check=shares.check_shares,
     ),
     Step(
         number=6,
         title="The test images are shared out, and the metrics are averaged",
-        hint=(
-            "shard(count, rank, size) gives a rank's share of the test images. "
-            "hvd.callbacks.MetricAverageCallback() then averages what the ranks found; callbacks "
-            "that use the metrics come after it."
-        ),
         check=check_validation,
     ),
     Step(
         number=7,
-        title="Rank 0 alone saves, and what it resumes from reaches every rank",
-        hint=(
-            "Two places. Only rank 0 looks for a checkpoint and loads it; "
-            "hvd.broadcast(first_epoch, root_rank=0) tells the others where to go on, and step 4 "
-            "hands them the weights and the optimizer's state. Only rank 0 gets the callbacks that "
-            "write."
-        ),
+        title="Only rank 0 saves, and every rank resumes from its checkpoint",
         check=check_saving,
         needs=(3, 4),
     ),
     Step(
         number=8,
         title="The learning rate grows with the number of ranks",
-        hint="Multiply it by hvd.size(): the global batch has grown by as much.",
         check=check_scaled_rate,
     ),
     Step(
         number=9,
         title="The learning rate warms up, then follows its schedule",
-        hint=(
-            "hvd.callbacks.LearningRateWarmupCallback for the first --warmup-epochs epochs, then "
-            "hvd.callbacks.LearningRateScheduleCallback with start_epoch, in place of the "
-            "scheduler that is there: of two that set the rate in the same epoch, the later one "
-            "wins. Give both initial_lr=learning_rate and momentum_correction=False."
-        ),
         check=check_warmup,
     ),
     Step(
         number=10,
         title="The optimizer is NovoGrad, at the same scaled rate",
-        hint="NovoGrad(learning_rate) from hvdcourse.training.optimizers, where SGD stands.",
         check=check_novograd,
     ),
 )

@@ -63,7 +63,7 @@ def check_together(run: ObservedRun) -> None:
     demand_of_run(
         "several files are read and decoded at the same time",
         together >= LEAST_TOGETHER,
-        f"{together:.0%} of the files were begun before an earlier one was done",
+        f"{together:.0%} of the files were started before an earlier one was finished",
     )
 
 
@@ -162,7 +162,7 @@ def check_order(run: ObservedRun) -> None:
         and max(shared) < MOST_SHARED,
         f"correlation with the order of the files: {max(stored):.2f} (1: the same, 0: random)",
         f"correlation between two epochs: {max(alike):.2f}",
-        f"images of one batch that are together in another epoch, too: {max(shared):.0%}",
+        f"images of one batch that share a batch in another epoch as well: {max(shared):.0%}",
         f"no image came more than {ahead} places early, of {len(epochs[0])}: that is how many the "
         "shuffle's buffer seems to hold",
     )
@@ -231,44 +231,26 @@ STEPS = (
     Step(
         number=1,
         title="Several files are decoded at the same time",
-        hint=(
-            "Dataset.map has an argument for the number of calls that run at once. "
-            "tf.data.AUTOTUNE leaves the number to TensorFlow."
-        ),
         check=check_together,
     ),
     Step(
         number=2,
         title="Each file is decoded once",
-        hint=(
-            "Dataset.cache() keeps in memory what comes out of the transformation before it. What "
-            "is random must stand behind it."
-        ),
         check=check_cache,
     ),
     Step(
         number=3,
         title="Every epoch has its own random order",
-        hint=(
-            "Dataset.shuffle(buffer_size) picks the next element at random from a buffer. What "
-            "does the buffer have to hold so that the last file can come first? Does the order "
-            "change from epoch to epoch, and would it if the shuffle stood before the cache?"
-        ),
         check=check_order,
     ),
     Step(
         number=4,
         title="Every image arrives once an epoch",
-        hint="Dataset.batch drops a smaller last batch only if it is told to.",
         check=check_delivery,
     ),
     Step(
         number=5,
         title="The next batch is ready in time",
-        hint=(
-            "Dataset.prefetch(count) makes elements ahead, on a thread of its own. It helps with "
-            "the transformations that stand before it, so which place is best?"
-        ),
         check=check_ahead,
     ),
 )

@@ -1,5 +1,6 @@
 """What the repair of each script that is broken on purpose must make true, on 3 ranks."""
 
+import itertools
 import random
 from collections.abc import Callable
 from typing import Any
@@ -13,6 +14,9 @@ from hvdcourse.checks.exercises.training_notes import COMPRESSED, distance, grad
 
 # A hanging script is ended soon; an import that takes longer than this counts as work.
 STANDSTILL_SECONDS = 6
+# 3 ranks that draw a third of the images each, by chance, have a third of them in common. The 64
+# images of a rank are too many for chance to bring it to this.
+MOST_IN_COMMON = 0.6
 
 
 def check_no_broadcast(run: ObservedRun) -> None:
@@ -44,7 +48,7 @@ def check_unwrapped_optimizer(run: ObservedRun) -> None:
             for of_rank in used
         ]
         demand(
-            "after the resume, too, all ranks use the mean of all ranks' gradients in every step",
+            "all ranks use the mean of all ranks' gradients in every step, also after the resume",
             [after < COMPRESSED for _, after in far],
             [
                 f"uses gradients {percent(before)} away from the mean before the resume, and "
@@ -52,6 +56,34 @@ def check_unwrapped_optimizer(run: ObservedRun) -> None:
                 for before, after in far
             ],
         )
+    training.check_mean_gradient(run)
+
+
+def check_own_images(run: ObservedRun) -> None:
+    """In an epoch no two ranks train on the same images; by chance they may have some in common."""
+    known = shares.known_samples("trained", run.arguments["images"])
+    epochs = run.arguments["epochs"]
+    by_rank = []
+    for rank in run.ranks:
+        batches = shares.samples_of(rank, "trained", known)
+        by_rank.append(set(itertools.chain(*batches[: max(1, len(batches) // epochs)])))
+    common = [
+        {other: len(own & images) / len(own) for other, images in enumerate(by_rank) if other != n}
+        for n, own in enumerate(by_rank)
+    ]
+    demand(
+        "each rank trains on images of its own: in the first epoch, at most "
+        f"{percent(MOST_IN_COMMON)} of them are those of another rank",
+        [max(of_rank.values()) <= MOST_IN_COMMON for of_rank in common],
+        [
+            "; ".join(
+                f"{percent(part)} of its images are also those of rank {other}"
+                for other, part in of_rank.items()
+            )
+            for of_rank in common
+        ],
+    )
+    training.check_same_start(run)
     training.check_mean_gradient(run)
 
 
@@ -83,11 +115,7 @@ EXERCISES = (
         ends_untouched=True,
         step=Step(
             number=1,
-            title="All ranks begin with the same weights",
-            hint=(
-                "broadcast_variables(model.variables, root_rank=0), before the first step. It is "
-                "imported."
-            ),
+            title="All ranks train one and the same model",
             check=check_no_broadcast,
         ),
     ),
@@ -97,8 +125,7 @@ EXERCISES = (
         ends_untouched=False,
         step=Step(
             number=1,
-            title="Every rank takes part in the collective, and has its result",
-            hint="Take the allreduce out of `if hvd.rank() == 0:`, and leave the print in it.",
+            title="The run ends, and every rank has the mean of all ranks' losses",
             check=training.check_averaged_loss,
         ),
     ),
@@ -108,11 +135,7 @@ EXERCISES = (
         ends_untouched=False,
         step=Step(
             number=1,
-            title="All ranks make equally many steps, and no image is lost",
-            hint=(
-                "batches(count, rank, size, batch_size) from hvdcourse.data.shards, which is "
-                "imported, cuts every share into the same number of batches."
-            ),
+            title="The run ends, and each image is used once an epoch",
             check=check_uneven_shards,
         ),
     ),
@@ -122,12 +145,18 @@ EXERCISES = (
         ends_untouched=True,
         step=Step(
             number=1,
-            title="The optimizer that comes back averages, too",
-            hint=(
-                "Horovod has a load_model of its own, which wraps the optimizer that it finds in "
-                "the file."
-            ),
+            title="The ranks agree after the resume as they did before it",
             check=check_unwrapped_optimizer,
+        ),
+    ),
+    lab(
+        name="lab_same_images",
+        arguments=lambda: few_images(random.choice((193, 241, 289))),
+        ends_untouched=True,
+        step=Step(
+            number=1,
+            title="Every rank contributes to a step what the others do not",
+            check=check_own_images,
         ),
     ),
 )

@@ -129,7 +129,7 @@ def check_direction(run: ObservedRun) -> None:
         f"(β₁ = {beta_1}, β₂ = {beta_2}, ε = {epsilon})",
         complaint,
         lambda layer: all(layer.made[name].any() for name in "mv"),
-        "m or v is zero in every update, which is of step 1",
+        "m or v is zero in every update, see step 1",
     )
 
 
@@ -144,7 +144,7 @@ def check_decay(run: ObservedRun) -> None:
         f"u is r + λ x with λ = {run.arguments['weight_decay']}, and r where λ = 0",
         complaint,
         lambda layer: layer.decay and layer.x.any() and is_open(layer, "r"),
-        "every layer is excluded, or r is not finite, which is of step 2",
+        "every layer is excluded, or r is not finite, see step 2",
     )
 
 
@@ -168,7 +168,7 @@ def check_trust_ratio(run: ObservedRun) -> None:
         f"−η · ratio · u (η = {rate})",
         complaint,
         lambda layer: is_open(layer, "u"),
-        "every layer is excluded, or u is not finite, which is of step 2 or 3",
+        "every layer is excluded, or u is not finite, see step 2 or 3",
     )
 
 
@@ -203,19 +203,11 @@ STEPS = (
     Step(
         number=1,
         title="Moments follow the gradient and its square",
-        hint=(
-            "m.assign(…) and v.assign(…): β of the old value plus 1 − β of the new one. "
-            "tf.square(g) has the shape of g."
-        ),
         check=check_moments,
     ),
     Step(
         number=2,
         title="The direction is right from the first update on",
-        hint=(
-            "Divide m by 1 − β₁ᵗ, and v by 1 − β₂ᵗ, without changing m and v themselves: they go "
-            "on uncorrected. Then the root, then ε."
-        ),
         check=check_direction,
         # Of zeros, any correction makes zeros.
         needs=(1,),
@@ -223,25 +215,16 @@ STEPS = (
     Step(
         number=3,
         title="Weight decay is in the update, not in the gradient",
-        hint="u is r plus self.decay times the weights.",
         check=check_decay,
     ),
     Step(
         number=4,
         title="The trust ratio sets each layer's step, and is 1 for a norm of zero",
-        hint=(
-            "tf.norm of a matrix is the root of the sum of all its squares, as of a vector. "
-            "tf.where(condition, one, other) chooses in a graph, too, where `if` may not."
-        ),
         check=check_trust_ratio,
     ),
     Step(
         number=5,
         title="Layers are excluded by their names",
-        hint=(
-            "re.search(pattern, name) finds a pattern anywhere in the name; any(…) does for all of "
-            "self.exclude. DistributedOptimizer gets the patterns from get_config."
-        ),
         check=check_exclusions,
     ),
 )

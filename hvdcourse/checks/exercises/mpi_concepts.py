@@ -74,8 +74,8 @@ def check_share(run: ObservedRun) -> None:
     if (times != 1).any():
         lines[-1] += f"; {(times == 0).sum()} images have no rank, {(times > 1).sum()} have several"
     demand(
-        f"each of the {count} images belongs to exactly one rank, and no rank has over one more "
-        "than another",
+        f"each of the {count} images belongs to exactly one rank, and no rank has over one "
+        "image more than another",
         [(times == 1).all() and max(lengths) - min(lengths) <= 1],
         lines,
     )
@@ -89,7 +89,7 @@ def check_broadcast(run: ObservedRun) -> None:
         "every rank draws a direction of its own, and then uses the one that rank 0 has drawn",
         [close(direction, drawn[0]) and differ for direction in used],
         [
-            f"uses {whose(direction, drawn, rank)}" if differ else "drew what rank 0 drew"
+            f"uses {whose(direction, drawn, rank)}" if differ else "drew the same as rank 0"
             for rank, direction in enumerate(used)
         ],
     )
@@ -111,8 +111,7 @@ def check_mean(run: ObservedRun) -> None:
     expected = np.concatenate(parts).mean(axis=0)
     by_rank = [part.mean(axis=0) if len(part) else expected for part in parts]
     mistakes = {
-        "the sum over the images, not divided by how many they are": expected
-        * sum(map(len, parts)),
+        "the sum over the images, not divided by their number": expected * sum(map(len, parts)),
         "the mean of the ranks' means, which ignores that shares differ in length": np.mean(
             by_rank, axis=0
         ),
@@ -121,7 +120,7 @@ def check_mean(run: ObservedRun) -> None:
     lines = []
     for rank, (mean, images) in enumerate(zip(means, given, strict=True)):
         own = {
-            "the mean of its own share alone": by_rank[rank],
+            "the mean of its own share only": by_rank[rank],
             "the mean of its own copy of all images; those of the other ranks differ from it in "
             "this run": images.mean(axis=0),
         }
@@ -147,7 +146,7 @@ def check_gather(run: ObservedRun) -> None:
         [close(of_rank, expected) for of_rank in gathered],
         took_part(run, "scores", "all_scores"),
         [
-            "has its own scores alone"
+            "has only its own scores"
             if close(of_rank, own)
             else f"has {which(in_order(of_rank, expected), expected, mistakes)}"
             for of_rank, own in zip(gathered, scores, strict=True)
@@ -186,9 +185,9 @@ def check_reducescatter(run: ObservedRun) -> None:
     for rank, (pixels, own) in enumerate(zip(received, brightness, strict=True)):
         mistakes = {
             "the average over the ranks, not the sum": parts[rank] / run.np,
-            "the sum of all 64 pixels, and not its part alone": total,
-            "its own brightness, which nobody has added to": own,
-            "its part of its own brightness, which nobody has added to": np.array_split(
+            "the sums of all 64 pixels, not only of its own part": total,
+            "its own brightness, to which no other rank's was added": own,
+            "its part of its own brightness, to which no other rank's was added": np.array_split(
                 own, run.np
             )[rank],
         }
@@ -221,74 +220,41 @@ STEPS = (
     Step(
         number=1,
         title="Every process knows its place",
-        hint=(
-            "Three things: import horovod.tensorflow as hvd, call hvd.init() once, then ask "
-            "hvd.rank(), hvd.size() and hvd.local_rank()."
-        ),
         check=check_place,
     ),
     Step(
         number=2,
         title="The images are shared out",
-        hint=(
-            "np.arange takes a start, an end and a stride. Which start and stride give every rank "
-            "other numbers, and all ranks together all numbers?"
-        ),
         check=check_share,
     ),
     Step(
         number=3,
         title="All ranks use rank 0's direction",
-        hint=(
-            "hvd.broadcast(tensor, root_rank=…) returns the root rank's tensor on every rank. "
-            ".numpy() turns the result into an array again."
-        ),
         check=check_broadcast,
     ),
     Step(
         number=4,
         title="Every rank has the mean over all images",
-        hint=(
-            "Allreduce with op=hvd.Sum two things: the sum of your own images and how many they "
-            "are. Then divide. hvd.Average would give the mean of means, which is another number."
-        ),
         check=check_mean,
     ),
     Step(
         number=5,
         title="Every rank has all scores",
-        hint=(
-            "hvd.allgather joins what the ranks pass along the first axis, in the order of ranks."
-        ),
         check=check_gather,
     ),
     Step(
         number=6,
         title="The images are regrouped by digit",
-        hint=(
-            "Sort your rows by their destination, count how many go to each rank (np.bincount with "
-            "minlength=size), and pass both to hvd.alltoall(tensor, splits=…). It returns the "
-            "tensor and how many rows came from each rank."
-        ),
         check=check_regroup,
     ),
     Step(
         number=7,
         title="Each rank holds its part of the sum",
-        hint=(
-            "hvd.reducescatter(tensor, op=hvd.Sum) cuts along the first axis. Without op it "
-            "averages."
-        ),
         check=check_reducescatter,
     ),
     Step(
         number=8,
         title="One rank writes, all wait for it",
-        hint=(
-            "Write under `if rank == 0:`. Then let ALL ranks, not only rank 0, pass a barrier. "
-            "Horovod's TensorFlow side has no barrier of its own; an allreduce of a single number "
-            "is one."
-        ),
         check=check_one_writer,
     ),
 )

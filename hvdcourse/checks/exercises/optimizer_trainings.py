@@ -105,12 +105,12 @@ def what_was_trained(weights: np.ndarray, rank: int, setting: Setting) -> str:
         return "its weights are the single process's"
     everyone = tuple(range(setting.ranks))
     known: dict[str, tuple[Combine, tuple[int, ...]]] = {
-        "it trained with its own gradients alone": (mean, (rank,)),
+        "it trained with only its own gradients": (mean, (rank,)),
         f"it trained with sums, {setting.ranks} times as large as means": (total, everyone),
-        "it trained as if gradients were rounded to 16 bits and no more": (rounded, everyone),
+        "it trained as if gradients were rounded to 16 bits and nothing else": (rounded, everyone),
     }
     for text, (combine, ranks) in known.items():
         expected = weights_after(setting, combine, ranks)
         if expected.shape == weights.shape and np.allclose(weights, expected, rtol=1e-3, atol=1e-4):
             return text
-    return f"its weights are off by {percent(distance(weights, setting))} of their whole way"
+    return f"its weights are off by {percent(distance(weights, setting))} of the way they go"

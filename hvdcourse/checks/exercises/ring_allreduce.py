@@ -60,7 +60,7 @@ def check_bounds(run: ObservedRun) -> None:
             [f"the bounds of a chunk are {in_short(of_rank[0])}" for of_rank in bounds],
         )
         demand(
-            f"{run.np} chunks cover 0 to {length} without gaps, and differ by 1 at most in length",
+            f"{run.np} chunks cover 0 to {length} without gaps, and differ in length by at most 1",
             [are_equal_chunks(of_rank, run.np, length) for of_rank in bounds],
             [bounds_in_words(of_rank, run.np, length) for of_rank in bounds],
         )
@@ -187,7 +187,7 @@ def check_traffic(run: ObservedRun, since: str, before: str) -> None:
             lines.append(traffic_in_words(sent, len(messages), astray, names))
         amount = f"{most} bytes" if least == most else f"between {least} and {most} bytes"
         demand(
-            f"for length {length}, each rank sends {amount}, to its neighbour alone, and calls no "
+            f"for length {length}, each rank sends {amount}, only to its neighbor, and calls no "
             "collective",
             met,
             lines,
@@ -205,35 +205,22 @@ STEPS = (
     Step(
         number=1,
         title="The vector is cut into equal chunks",
-        hint="Chunk k starts at k * length // size and ends where chunk k + 1 starts.",
         check=check_bounds,
     ),
     Step(
         number=2,
-        title="Neighbours exchange without deadlock",
-        hint=(
-            "communicator.Sendrecv(outgoing, dest=…, recvbuf=incoming, source=…) sends and "
-            "receives at once. % size closes the ring."
-        ),
+        title="Neighbors exchange without deadlock",
         check=check_exchange,
     ),
     Step(
         number=3,
         title="Scatter-reduce leaves one finished chunk on each rank",
-        hint=(
-            "In turn t, rank r sends chunk r - t and adds to chunk r - t - 1, both modulo size. "
-            "Receive into a buffer as long as the chunk that comes in."
-        ),
         check=check_scatter_reduce,
         needs=(2,),
     ),
     Step(
         number=4,
         title="Allgather gives every rank all chunks",
-        hint=(
-            "In turn t, rank r sends chunk r + 1 - t and receives chunk r - t, both modulo size, "
-            "straight into the vector."
-        ),
         check=check_allgather,
         needs=(2,),
     ),

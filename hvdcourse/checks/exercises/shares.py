@@ -65,8 +65,8 @@ def check_shares(run: ObservedRun) -> None:
         f"fit makes {epochs} epochs",
         [not of_rank or len(of_rank) == epochs for of_rank in begun],
         [
-            f"fit began {len(of_rank)} epochs, and then its {per_epoch * epochs} batches were used "
-            "up: the number of steps of an epoch is not that of this rank's batches"
+            f"fit started {len(of_rank)} epochs, and then its {per_epoch * epochs} batches were "
+            "used up: its steps per epoch are not the number of this rank's batches"
             for of_rank in begun
         ],
     )
@@ -129,7 +129,9 @@ def check_validation(run: ObservedRun, metrics: str) -> None:
 def same_as(rank: int, shares: list[set[int]]) -> str:
     """Say which other ranks have some of a rank's images; "" where none has."""
     others = [n for n, share in enumerate(shares) if n != rank and share & shares[rank]]
-    return f", some of which rank {' and '.join(map(str, others))} has, too" if others else ""
+    return (
+        f", some of which rank {' and '.join(map(str, others))} evaluates as well" if others else ""
+    )
 
 
 def check_metric(run: ObservedRun, report: str, name: str, by_share: list[np.ndarray]) -> None:

@@ -36,54 +36,31 @@ STEPS = (
     Step(
         number=1,
         title="Every process knows its place, and its GPU",
-        hint=(
-            "As in fashion_mnist.py: hvd.init() before TensorFlow is asked for anything, then one "
-            "GPU by hvd.local_rank()."
-        ),
         check=training.check_place,
     ),
     Step(
         number=2,
         title="Every rank applies the mean of all ranks' gradients",
-        hint="Whichever optimizer it is: hvd.DistributedOptimizer(…) around it, before compile.",
         check=training.check_mean_gradient,
     ),
     Step(
         number=3,
         title="All ranks go on with rank 0's weights",
-        hint=(
-            "This model has no variables before its first step, so that there is nothing to send. "
-            "A callback of hvd.callbacks sends them when they exist. fit needs it on every rank."
-        ),
         check=training.check_same_start,
     ),
     Step(
         number=4,
         title="Each epoch's images are shared out among the ranks, in equally many steps",
-        hint=(
-            "dataset.shard(size, rank) before the shuffling. Then mind how many batches each rank "
-            "gets: dataset.rebatch(lengths), with lengths from batches(…), cuts every share into "
-            "the same number of them."
-        ),
         check=shares.check_shares,
     ),
     Step(
         number=5,
         title="Every rank has the metrics of the whole test set",
-        hint=(
-            "shard(count, rank, size) gives the share to evaluate. Multiply the metrics by its "
-            "length, sum them up with hvd.allreduce(…, op=hvd.Sum), divide by the number of all "
-            "test images."
-        ),
         check=check_test,
     ),
     Step(
         number=6,
-        title="Rank 0 alone speaks and writes",
-        hint=(
-            "Look for everything that prints or that gets the folder: verbose, and the callbacks. "
-            "The callback of step 3 is for all ranks."
-        ),
+        title="Only rank 0 prints and writes files",
         check=check_one_voice_and_writer,
     ),
 )

@@ -165,7 +165,7 @@ def check_fusion(run: ObservedRun) -> None:
             "what every step has without fusion": [1.0] * len(steps),
             "the number of allreduces": list(steps["allreduces"]),
             "the number of gradients": list(steps["gradients"]),
-            "the share, the other way round": list(1 / steps["fusion_ratio"]),
+            "the inverse of the ratio": list(1 / steps["fusion_ratio"]),
         }
 
     demand_numbers(
@@ -231,47 +231,29 @@ STEPS = (
     Step(
         number=1,
         title="Every span is found",
-        hint=(
-            "Keep for each pid a list of what has begun: append at a B, pop() at an E. The times "
-            "in the file are microseconds."
-        ),
         check=check_spans,
     ),
     Step(
         number=2,
         title="The negotiation",
-        hint='A span lasts span.end - span.start. step["NEGOTIATE_ALLREDUCE"] lists the spans.',
         check=check_negotiation,
         needs=(1,),
     ),
     Step(
         number=3,
         title="The fusion ratio",
-        hint=(
-            "Go through the GLOO_ALLREDUCE spans in the order of their starts. When does one "
-            "belong to the same allreduce as those before it? Those that do begin and end some "
-            "microseconds apart."
-        ),
         check=check_fusion,
         needs=(1,),
     ),
     Step(
         number=4,
         title="The exposed communication",
-        hint=(
-            'Rank 0 computes until step["BACKWARD"][0].end. Which ALLREDUCE of the step ends last? '
-            "It need not be the last of the list."
-        ),
         check=check_exposed,
         needs=(1,),
     ),
     Step(
         number=5,
         title="The straggler",
-        hint=(
-            "For each tensor, the first rank is min(of_rank.values()). Collect by rank how much "
-            "later it was, take the means, and then the largest of them."
-        ),
         check=check_straggler,
     ),
 )

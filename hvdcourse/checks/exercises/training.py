@@ -36,7 +36,7 @@ def check_place(run: ObservedRun) -> None:
 def place_in_words(place: dict[str, Any]) -> str:
     """Say which rank a process is, and which GPUs it sees."""
     if place["rank"] is None:
-        return "Horovod was not initialised"
+        return "Horovod was not initialized"
     numbers = ", ".join(map(str, place["gpus"]))
     gpus = f"{'GPU' if len(place['gpus']) == 1 else 'GPUs'} {numbers}" if numbers else "no GPU"
     return (
@@ -111,7 +111,7 @@ def gradient_in_words(used: np.ndarray, mean: np.ndarray, own: list[np.ndarray],
     if away < COMPRESSED:
         return "the mean"
     if distance(used, own[rank]) < COMPRESSED:
-        return "its own gradients alone"
+        return "only its own gradients"
     for other, computed in enumerate(own):
         if distance(used, computed) < COMPRESSED:
             return f"the gradients of rank {other}"
@@ -162,8 +162,8 @@ def check_same_end(run: ObservedRun) -> None:
     ends = [weights_at_end(rank) for rank in run.ranks]
     far = [distance(weights, ends[0]) for weights in ends]
     demand(
-        "all ranks have the same weights at the end; with the same weights at the start and the "
-        "same gradients, they have that if rank 0's optimizer has sent its state, too",
+        "all ranks have the same weights at the end. They start with the same weights and use the "
+        "same gradients: what may still differ is the state of rank 0's optimizer",
         [away < COMPRESSED for away in far],
         far_away(far, "rank 0's weights"),
     )
