@@ -16,9 +16,9 @@ def searched(run: Run) -> tuple[str, float]:
 
 
 def rates_tried(runs: Iterable[Run]) -> dict[str, dict[float, list[float]]]:
-    """Return, by name and full rate, each seed's test accuracy after the last epoch."""
+    """Return, by name and full rate, the test accuracy after the last epoch, seed by seed."""
     tries: dict[str, dict[float, list[float]]] = {}
-    for run in runs:
+    for run in sorted(runs, key=lambda run: run["seed"]):
         name, rate = searched(run)
         accuracies = tries.setdefault(name, {}).setdefault(rate, [])
         accuracies.append(run["epochs"][-1]["test_accuracy"])
