@@ -101,7 +101,7 @@ def residual_block(x, filters):
 
 
 def residual_network(pixels, painters):
-    """Return the network that came with the program, with batch normalisation for large steps."""
+    """Return the network that came with the program, with batch normalization for large steps."""
     images = tf.keras.layers.Input((pixels, pixels, 3))
     x = convolution(images, 32, size=8, strides=4)
     for filters in (32, 64):
@@ -163,14 +163,18 @@ class Checkpoints(tf.keras.callbacks.Callback):
 
 
 def print_report(painters, labels, predicted):
-    """Print, on rank 0, for each painter how many pictures of the whole test set are right."""
-    right, count = (
-        hvd.allreduce(np.bincount(found, minlength=len(painters)), op=hvd.Sum, name=name).numpy()
-        for name, found in (("right", labels[labels == predicted]), ("count", labels))
-    )
-    record("report", dict(zip(painters, np.stack([right, count], 1), strict=True)))
-    for number, painter in enumerate(painters) if hvd.rank() == 0 else ():
-        print(f"{painter:20} {right[number]:4} of {count[number]:4} right", flush=True)
+    """Print, on rank 0, each painter's precision and recall over the whole test set."""
+    # Counts can be added over the ranks; precision and recall cannot.
+    found = {"right": labels[labels == predicted], "exist": labels, "named": predicted}
+    counts = [
+        hvd.allreduce(np.bincount(these, minlength=len(painters)), op=hvd.Sum, name=name).numpy()
+        for name, these in found.items()
+    ]
+    report = dict(zip(painters, np.transpose(counts).tolist(), strict=True))
+    record("report", report)
+    for painter, (right, exist, named) in report.items() if hvd.rank() == 0 else ():
+        precision, recall = right / max(named, 1), right / exist
+        print(f"{painter:20} precision {precision:.2f}, recall {recall:.2f}, {exist} pictures")
 
 
 def main():

@@ -82,10 +82,11 @@ def residual_network(pixels, painters):
 def print_report(painters, labels, predicted):
     report = {}
     for number, painter in enumerate(painters):
-        mine = labels == number
-        report[painter] = [int((predicted[mine] == number).sum()), int(mine.sum())]
-    for painter, (right, count) in report.items():
-        print(f"{painter:20} {right:4} of {count:4} right", flush=True)
+        named, exist = predicted == number, labels == number
+        right, exist, named = (int(these.sum()) for these in (named & exist, exist, named))
+        report[painter] = [right, exist, named]
+        precision, recall = right / max(named, 1), right / exist
+        print(f"{painter:20} precision {precision:.2f}, recall {recall:.2f}, {exist} pictures")
     record("report", report)
 
 

@@ -37,9 +37,9 @@ def read_arguments():
 
 
 def activation(x):
-    # Step 1: Every activation is normalised over its batch before the ReLU. The evaluation, which
-    # uses moving averages of the batches' statistics, does as well as the training does: by the
-    # end of these few steps the averages have come close to what they are averages of.
+    # Step 1: Every activation is normalized over its batch before the ReLU. The evaluation uses
+    # moving averages of the batches' statistics, and does as well as the training: at the end of
+    # these few steps the averages are close to what they are averages of.
     # Averages start at mean 0 and variance 1. After 24 steps a momentum of 0.99, Keras' default,
     # leaves 79 % of that, and 0.9 leaves 8 %. Each rank averages what it sees of its own images.
     x = tf.keras.layers.BatchNormalization(momentum=0.9)(x)

@@ -37,9 +37,9 @@ def read_arguments():
 
 
 def activation(x):
-    # Step 1: Every activation is normalised over its batch before the ReLU. The evaluation, which
-    # uses moving averages of the batches' statistics, does as well as the training does: by the
-    # end of these few steps the averages have come close to what they are averages of.
+    # Step 1: Every activation is normalized over its batch before the ReLU. The evaluation uses
+    # moving averages of the batches' statistics, and does as well as the training: at the end of
+    # these few steps the averages are close to what they are averages of.
     # Averages start at mean 0 and variance 1. After 24 steps a momentum of 0.99, Keras' default,
     # leaves 79 % of that, and 0.9 leaves 8 %. Each rank averages what it sees of its own images.
     x = tf.keras.layers.BatchNormalization(momentum=0.9)(x)
@@ -101,7 +101,7 @@ def rate_setters(learning_rate, steps, arguments):
 
     # Step 3: In the first --warmup-epochs epochs the rate rises step by step, from that of a single
     # process to the full one. After them the schedule alone sets it, as in fashion_mnist.py.
-    # Weights that are still random bear no long steps. A correction of the momentum would need a
+    # Random weights do not survive long steps. A correction of the momentum would need a
     # variable; in today's Keras it is a plain number.
     warmup = hvd.callbacks.LearningRateWarmupCallback(
         learning_rate, arguments.warmup_epochs, momentum_correction=False, steps_per_epoch=steps

@@ -1,9 +1,9 @@
-"""The same training without fit: a loop of one's own around tf.GradientTape.
+"""The same training without fit: with your own loop around tf.GradientTape.
 
 Run it:    horovodrun -np 2 python custom_loop.py
 Check it:  hvdcourse check custom_loop
 
-What Keras' fit does unseen stands here in the open: the gradient, the update, the mean loss.
+Here you see what Keras' fit does for you: the gradient, the update, the mean loss.
 """
 
 import argparse

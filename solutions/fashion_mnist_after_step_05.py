@@ -1,4 +1,4 @@
-"""A wide residual network learns to tell images apart: first in one process, then on many.
+"""A wide residual network learns to classify images: first in one process, then on many.
 
 Run it:    horovodrun -np 2 python fashion_mnist.py
 Check it:  hvdcourse check fashion_mnist

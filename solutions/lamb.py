@@ -1,4 +1,4 @@
-"""LAMB, written from its paper: Adam whose step is a set part of the size of each layer's weights.
+"""LAMB, written from its paper: Adam, with steps in proportion to each layer's weights.
 
 Run it:    horovodrun -np 2 python lamb.py
 Check it:  hvdcourse check lamb
@@ -44,7 +44,7 @@ def read_arguments():
 
 
 def trust_ratio(x, u):
-    """Return what the update u of the weights x is multiplied by, beside the learning rate."""
+    """Return what the update u of the weights x is multiplied by, apart from the learning rate."""
     # Step 4: The ratio makes u as long as x is. Zeros have no length to go by: where x or u is
     # zero, the ratio is 1. Weights that start at zero could not move otherwise.
     #: return 1.0

@@ -34,7 +34,7 @@ class Messenger:
         self.bytes_in += into.nbytes
 
     def exchange(self, values, to, into, source):
-        """Send to one rank and receive from another at the same time: no rank waits for ever."""
+        """Send to one rank and receive from another at the same time: no rank waits forever."""
         self.communicator.Sendrecv(values, dest=to, recvbuf=into, source=source)
         self.bytes_out += values.nbytes
         self.bytes_in += into.nbytes
@@ -60,16 +60,16 @@ def average_with_parameter_server(vector, messenger):
 def average_with_ring(vector, messenger):
     """Return the mean over ranks. Chunks travel round the ring twice: summed, then shared."""
     rank, size = messenger.rank, messenger.size
-    neighbours = {"to": (rank + 1) % size, "source": (rank - 1) % size}
+    neighbors = {"to": (rank + 1) % size, "source": (rank - 1) % size}
     total = vector.copy()
     chunks = np.array_split(total, size)  # views: a change of a chunk changes `total`
     for step in range(size - 1):  # scatter-reduce
         incoming = np.empty_like(chunks[(rank - step - 1) % size])
-        messenger.exchange(chunks[(rank - step) % size], into=incoming, **neighbours)
+        messenger.exchange(chunks[(rank - step) % size], into=incoming, **neighbors)
         chunks[(rank - step - 1) % size] += incoming
     for step in range(size - 1):  # allgather
         arriving = chunks[(rank - step) % size]
-        messenger.exchange(chunks[(rank - step + 1) % size], into=arriving, **neighbours)
+        messenger.exchange(chunks[(rank - step + 1) % size], into=arriving, **neighbors)
     return total / np.float32(size)
 
 

@@ -1,4 +1,4 @@
-"""A ring allreduce from messages between neighbours: for any number of ranks, any length, in place.
+"""A ring allreduce from messages between neighbors: for any number of ranks, any length, in place.
 
 Run it:    horovodrun -np 4 --mpi python ring_allreduce.py
 Check it:  hvdcourse check ring_allreduce

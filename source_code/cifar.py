@@ -37,9 +37,9 @@ def read_arguments():
 
 
 def activation(x):
-    # TODO: Step 1: Every activation is normalised over its batch before the ReLU. The evaluation,
-    # which uses moving averages of the batches' statistics, does as well as the training does: by
-    # the end of these few steps the averages have come close to what they are averages of.
+    # TODO: Step 1: Every activation is normalized over its batch before the ReLU. The evaluation
+    # uses moving averages of the batches' statistics, and does as well as the training: at the end
+    # of these few steps the averages are close to what they are averages of.
     return tf.keras.layers.ReLU()(x)
 
 

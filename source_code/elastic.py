@@ -60,8 +60,10 @@ def train(state, model, optimizer, data, arguments, place):
     optimizer.learning_rate.assign(arguments.learning_rate * place[1])
     while state.epoch < arguments.epochs:
         share = share_of(arguments, state.epoch, place)
-        for rows in share:
-            loss = step(tf.constant(data.train_images[rows]), tf.constant(data.train_labels[rows]))
+        losses = [
+            step(tf.constant(data.train_images[rows]), tf.constant(data.train_labels[rows]))
+            for rows in share
+        ]
         state.epoch += 1
         correct = tf.argmax(model(data.test_images), axis=1) == data.test_labels
         report_epoch(
@@ -71,7 +73,7 @@ def train(state, model, optimizer, data, arguments, place):
             size=hvd.size(),
             images=share,
             learning_rate=float(optimizer.learning_rate),
-            loss=float(loss),
+            loss=float(tf.reduce_mean(losses)),
             accuracy=float(tf.reduce_mean(tf.cast(correct, tf.float32))),
             variables=[one.numpy() for one in [*model.variables, *optimizer.variables]],
         )

@@ -1,4 +1,4 @@
-"""Train nothing, but average for ever; after 3 seconds rank 1 is killed, as by a lost machine.
+"""Train nothing, but average forever; after 3 seconds rank 1 is killed, as by a lost machine.
 
 Run it:  horovodrun -np 2 --gloo python lost_rank.py
 

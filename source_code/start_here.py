@@ -1,4 +1,4 @@
-"""A first training run: a network learns to tell images apart, on any number of ranks.
+"""A first training run: a network learns to classify images, on any number of ranks.
 
 Run it:  horovodrun -np 2 python start_here.py
 

@@ -58,6 +58,8 @@ _SOURCES_OF_A_LIBRARY = re.compile(r"(?:/[\w.+-]+)+/src/(?=horovod/|third_party/
 MATHJAX_URL = "mathjax/MathJax.js?config=TeX-AMS-MML_HTMLorMML-full,Safe"
 # What shows a verdict or a score as the last line of a cell.
 _CHECK = re.compile(r"^(check\(.*\)|score)$", re.MULTILINE)
+# A link from one page of the course to another, as "](glossary.md#rank)" and "]: 01_x.ipynb" begin.
+_LINK_TO_A_PAGE = re.compile(r"(\](?:\(|: )\w+)\.(?:ipynb|md)\b")
 # A few epochs do to show that everything runs.
 QUICK_EPOCHS = 2
 QUICK_ENVIRONMENT = {
@@ -170,6 +172,8 @@ def write_html(executed: nbformat.NotebookNode, target: Path) -> None:
     for cell in page.cells:
         # nbconvert takes in no image from above the folder that it is given.
         cell.source = cell.source.replace("](../images/", "](images/")
+        if cell.cell_type == "markdown":
+            cell.source = _LINK_TO_A_PAGE.sub(r"\1.html", cell.source)
         for output in cell.get("outputs", []):
             output.get("data", {}).pop(WIDGET, None)
     mathjax = target.parent / "mathjax"
@@ -179,6 +183,12 @@ def write_html(executed: nbformat.NotebookNode, target: Path) -> None:
     about = {"path": str(PROJECT), "name": target.stem}
     html, _ = exporter.from_notebook_node(page, {"metadata": about})
     target.write_text(html)
+
+
+def write_glossary(target: Path) -> None:
+    """Write the glossary, to which the lessons link, as an HTML page."""
+    text = nbformat.v4.new_markdown_cell((NOTEBOOKS / "glossary.md").read_text())
+    write_html(nbformat.v4.new_notebook(cells=[text]), target)
 
 
 def portable(output: nbformat.NotebookNode) -> nbformat.NotebookNode:
@@ -244,6 +254,8 @@ def main() -> None:
             prepare(notebook, PROJECT / "build" / notebook.name, EPOCHS=QUICK_EPOCHS)
         return
     failures = []
+    arguments.output.mkdir(parents=True, exist_ok=True)
+    write_glossary(arguments.output / "glossary.html")
     for notebook in notebooks:
         print(f"{notebook.name} … ", end="", flush=True)
         started = time.monotonic()

@@ -19,6 +19,7 @@ from hvdcourse.challenge.evidence import (
     Gallery,
 )
 from hvdcourse.challenge.parts import PARTS, Part
+from hvdcourse.challenge.report import report_of
 from hvdcourse.challenge.score import PartScore, Score
 from hvdcourse.checks.evidence import ObservedRun, Unmet
 from hvdcourse.checks.manifest import CHALLENGE
@@ -92,7 +93,7 @@ def score_program(folder: str | Path | None, data: str | Path, say: Say) -> Scor
             runner.evidence.failures["large"] = NOT_YET
         # Here, while the files are there that the program has written.
         parts = [score_of(part, runner.evidence) for part in PARTS]
-    return Score(str(script), parts, time.monotonic() - started)
+    return Score(str(script), parts, time.monotonic() - started, report_of(runner.evidence))
 
 
 def score_of(part: Part, evidence: Evidence) -> PartScore:

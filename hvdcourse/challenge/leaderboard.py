@@ -1,6 +1,7 @@
 """The leaderboard of a class: a file with one JSON line for each score, which anyone may share."""
 
 import json
+from dataclasses import asdict
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -46,6 +47,7 @@ def add(score: Score, name: str, file: Path) -> None:
         "when": datetime.now().isoformat(timespec="seconds"),
         "cores": usable_cores(),
         "script": digest_of_script(Path(score.script)),
+        **({"report": asdict(score.report)} if score.report else {}),
     }
     append_line(file, json.dumps(entry), _LOCK_SECONDS)
 

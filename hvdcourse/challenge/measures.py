@@ -1,9 +1,7 @@
-"""What the judge measures in a run: steps of an epoch, right answers by painter, images a second.
+"""What the judge measures in a run: steps of an epoch, answers by painter, images a second.
 
 Notes are those of ``hvdcourse.rank.observe_challenge``.
 """
-
-from collections import Counter
 
 import numpy as np
 
@@ -34,17 +32,24 @@ def last_answers(rank: ObservedRank, gallery: Gallery) -> dict[int, int]:
     return {n: answer for n, answer in zip(numbers, classes, strict=True) if n >= 0}
 
 
-def right_by_painter(run: ObservedRun, gallery: Gallery) -> dict[str, tuple[int, int]]:
-    """Return how many test images of each painter were classified correctly, and of how many."""
+def confusion(run: ObservedRun, gallery: Gallery) -> np.ndarray:
+    """Return how many test images of each painter (row) were given each painter's name (column)."""
     answers: dict[int, int] = {}
     for rank in run.ranks:
         answers.update(last_answers(rank, gallery))
-    right: Counter[int] = Counter()
-    count: Counter[int] = Counter()
-    for number, label in enumerate(gallery.test_labels.tolist()):
-        count[label] += 1
-        right[label] += answers.get(number) == label
-    return {name: (right[n], count[n]) for n, name in enumerate(gallery.painters)}
+    table = np.zeros((len(gallery.painters),) * 2, int)
+    for number, answer in answers.items():
+        table[gallery.test_labels[number], answer] += 1
+    return table
+
+
+def counts_by_painter(run: ObservedRun, gallery: Gallery) -> dict[str, list[int]]:
+    """Return how many test images of each painter are right, exist, and were given the name."""
+    table = confusion(run, gallery)
+    # Images that nobody evaluated exist all the same.
+    exist = np.bincount(gallery.test_labels, minlength=len(table))
+    counts = np.stack([table.diagonal(), exist, table.sum(axis=0)], axis=1).tolist()
+    return dict(zip(gallery.painters, counts, strict=True))
 
 
 def images_per_second(run: ObservedRun, gallery: Gallery) -> float:

@@ -7,6 +7,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from hvdcourse.challenge.report import Report
 from hvdcourse.checks.display import MET, PARTLY, UNMET, Displayed
 
 
@@ -23,11 +24,15 @@ class PartScore:
 
 @dataclass(frozen=True, repr=False)
 class Score(Displayed):
-    """A program's score. ``seconds`` is what the judgement took."""
+    """A program's score. ``seconds`` is what the judgement took.
+
+    ``report`` says how it classified the test images; None without a run on all images.
+    """
 
     script: str
     parts: list[PartScore]
     seconds: float
+    report: Report | None = None
 
     @property
     def points(self) -> float:
@@ -66,7 +71,8 @@ class Score(Displayed):
             paragraphs = [Text(part.title, "bold")] + ([Text(part.words)] if part.words else [])
             points = Text(f"{part.points:g} of {part.most}", style)
             table.add_row(part.name, points, Group(*paragraphs))
-        return Group(table, Text(self.summary))
+        report = [self.report.table()] if self.report else []
+        return Group(table, *report, Text(self.summary))
 
     def __repr__(self) -> str:
         """Return one line for each part, and the sum."""

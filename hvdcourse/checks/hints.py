@@ -7,6 +7,7 @@ Words that several exercises' verdicts have stand in ``exercises/hints/if_seen.y
 
 import functools
 from pathlib import Path
+from textwrap import indent
 from typing import Any, NamedTuple
 
 import yaml  # type: ignore[import-untyped]
@@ -24,18 +25,12 @@ class Hints(NamedTuple):
 
     def in_words(self, level: int) -> str:
         """Return the first ``level`` hints as text, each under its name."""
-        shown = list(zip(LEVELS, self, strict=True))[:level]
-        return "\n".join(
-            f"{name}:\n{_indented(hint)}" if "\n" in hint else f"{name}: {hint}"
-            for name, hint in shown
-        )
+        texts = (f" {self.question}", f" {self.place}", "\n" + indent(self.shape, "    "))
+        named = zip(LEVELS, texts, strict=True)
+        return "\n".join([f"{name}:{text}" for name, text in named][:level])
 
 
-LEVELS = ("a question", "where to look", "the shape of the code")
-
-
-def _indented(lines: str) -> str:
-    return "\n".join(f"    {line}".rstrip() for line in lines.splitlines())
+LEVELS = ("A question", "Where to look", "The shape of the code")
 
 
 @functools.cache

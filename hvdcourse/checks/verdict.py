@@ -38,14 +38,14 @@ def by_saying(lines: list[str]) -> list[str]:
     return told
 
 
-def folded(prefix: str, hint: str, *more: str) -> str:
+def folded(step: int, hint: str, *more: str) -> str:
     """Return hints as HTML, each of which unfolds within the one before."""
-    name = LEVELS[len(LEVELS) - 1 - len(more)]
+    number = len(LEVELS) - len(more)
     element = "p" if more else "pre"
-    inner = folded("", *more) if more else ""
     return (
-        f"<details><summary>{prefix}{name}</summary>"
-        f"<{element}>{escape(hint)}</{element}>{inner}</details>"
+        f"<details><summary>Step {step}, hint {number} of {len(LEVELS)}: {LEVELS[number - 1]}"
+        f"</summary><{element}>{escape(hint)}</{element}>"
+        f"{folded(step, *more) if more else ''}</details>"
     )
 
 
@@ -158,7 +158,7 @@ class ExerciseVerdict(Displayed):
             paragraphs = [Text(step.title, "bold")] + ([Text(text)] if text else [])
             table.add_row(str(step.number), mark, Group(*paragraphs))
         hints = [
-            Text(f"step {step.number}, {hints.in_words(self.hint_level)}\n")
+            Text(f"Hints for step {step.number}\n{hints.in_words(self.hint_level)}\n")
             for step, hints in self.hinted
             if self.hint_level
         ]
@@ -167,7 +167,7 @@ class ExerciseVerdict(Displayed):
     def in_notebook(self) -> tuple[RenderableType, str]:
         """Return the table, and folded hints: of the first step without, or of all if asked for."""
         hinted = self.hinted if self.hint_level else self.hinted[:1]
-        folds = "".join(folded(f"Hints for step {step.number}: ", *hints) for step, hints in hinted)
+        folds = "".join(folded(step.number, *hints) for step, hints in hinted)
         return replace(self, hint_level=0), folds
 
     def __repr__(self) -> str:

@@ -109,7 +109,9 @@ def check(
     name: Name,
     step: Annotated[str | None, typer.Argument(help="One step; without it, all.")] = None,
     folder: Annotated[Path | None, typer.Option(help="Where the script is.")] = None,
-    hint: Annotated[int, typer.Option("--hint", count=True, help="A hint; twice, two.")] = 0,
+    hint: Annotated[
+        int, typer.Option("--hint", count=True, help="Show a hint; three times: all.")
+    ] = 0,
     timeout: Annotated[str, typer.Option(help="Seconds for all of its runs.")] = f"{SECONDS:g}",
     as_json: AsJson = False,
     junit: Annotated[Path | None, typer.Option(help="Write JUnit XML to this file.")] = None,

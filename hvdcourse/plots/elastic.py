@@ -1,5 +1,7 @@
-"""The plot of an elastic job: how training went on, and what was done to its workers."""
+"""An elastic job over time: how training went on, and what each change of its workers cost."""
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import matplotlib.pyplot as plt
@@ -7,58 +9,129 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from hvdcourse.launch.result import RunResult
-from hvdcourse.plots.palette import COLOURS, LINE, SLATE
+from hvdcourse.plots.palette import COLOURS, INK, LIGHT_GREY
+
+# After a change of the workers: in so many epochs the lowest accuracy is looked for.
+EPOCHS_AFTER = 5
+
+
+@dataclass(frozen=True)
+class Change:
+    """One change of the workers: what it was, when nobody trained, and the accuracy around it.
+
+    Times are in seconds from the end of the first epoch. ``gap`` is from the end of the last epoch
+    with the old workers to the end of the first one with the new workers.
+    """
+
+    what: str
+    moment: float
+    gap: tuple[float, float]
+    before: float
+    lowest_after: float
+
+    @property
+    def seconds(self) -> float:
+        """How long the gap is."""
+        return self.gap[1] - self.gap[0]
+
+    def __str__(self) -> str:
+        return (
+            f"{self.what:15} {self.seconds:5.1f} s between two epochs; test accuracy "
+            f"{self.before:.3f} before, {self.lowest_after:.3f} at its lowest in the next "
+            f"{EPOCHS_AFTER} epochs"
+        )
+
+
+def reports_of(result: RunResult) -> list[tuple[str, dict[str, Any]]]:
+    """Return what the workers and the plan reported, in order; times from the first epoch on."""
+    lines = [line for line in result.ranks[0].evidence if "report" in line]
+    epochs = [line["value"] for line in lines if line["report"] == "epoch"]
+    start = min(epoch["time"] for epoch in epochs if epoch["rank"] == 0)
+    return [
+        (line["report"], {**line["value"], "time": line["value"]["time"] - start}) for line in lines
+    ]
+
+
+def epochs_of(result: RunResult) -> list[dict[str, Any]]:
+    """Return rank 0's epochs."""
+    return [value for name, value in reports_of(result) if name == "epoch" and value["rank"] == 0]
+
+
+def changes(result: RunResult) -> list[Change]:
+    """Return the changes of the workers that the plan made and that the training went on after."""
+    epochs = epochs_of(result)
+    found = []
+    for name, value in reports_of(result):
+        if name not in ("killed", "added"):
+            continue
+        size = max((e for e in epochs if e["time"] <= value["time"]), key=_time)["size"]
+        after = [e for e in epochs if e["time"] > value["time"] and e["size"] != size]
+        if not after:
+            continue
+        last = max((e for e in epochs if e["time"] < after[0]["time"]), key=_time)
+        what = f"rank {value['ranks'][0]} killed" if name == "killed" else "a host added"
+        lowest = min(epoch["test_accuracy"] for epoch in after[:EPOCHS_AFTER])
+        gap = last["time"], after[0]["time"]
+        found.append(Change(what, value["time"], gap, last["test_accuracy"], lowest))
+    return found
 
 
 def plot_elastic(result: RunResult) -> Figure:
-    """Draw rank 0's loss and test accuracy over time, coloured by the number of workers.
+    """Draw rank 0's mean loss and test accuracy over time, colored by the number of workers.
 
-    Vertical lines show when a worker was killed or a host was added; time is in seconds from the
-    end of the first epoch.
+    Where the workers changed, the time in which no epoch ended is shaded, with its seconds.
     """
-    evidence = result.ranks[0].evidence
-    reports = [(line["report"], line["value"]) for line in evidence if "report" in line]
-    epochs = [value for name, value in reports if name == "epoch" and value["rank"] == 0]
-    start = epochs[0]["time"]
+    epochs, found = epochs_of(result), changes(result)
     figure, (upper, lower) = plt.subplots(
-        2, 1, figsize=(8.5, 4.6), sharex=True, layout="constrained"
+        2, 1, figsize=(8.5, 4.8), sharex=True, layout="constrained"
     )
     for axes, name in ((upper, "loss"), (lower, "test_accuracy")):
-        times = [epoch["time"] - start for epoch in epochs]
-        axes.plot(times, [epoch[name] for epoch in epochs], color=LINE, zorder=1)
-        for size in sorted({epoch["size"] for epoch in epochs}):
-            chosen = [epoch for epoch in epochs if epoch["size"] == size]
-            axes.scatter(
-                [epoch["time"] - start for epoch in chosen],
-                [epoch[name] for epoch in chosen],
-                s=18,
-                color=COLOURS[(size - 1) % len(COLOURS)],
-                label="1 worker" if size == 1 else f"{size} workers",
-                zorder=2,
-            )
-        axes.set_ylabel(name.replace("_", " "))
+        for change in found:
+            axes.axvspan(*change.gap, color=LIGHT_GREY, linewidth=0, zorder=0)
+        draw_stretches(axes, epochs, name)
         axes.spines[["top", "right"]].set_visible(False)
-        mark_events(axes, reports, start, named=axes is upper)
+    upper.set(ylabel="loss, mean of the epoch", ylim=(0, 1.45 * max(e["loss"] for e in epochs)))
+    name_changes(upper, found)
     lower.set(xlabel="seconds since the first epoch ended", ylim=(0, 1.02))
+    lower.set_ylabel("test accuracy")
     lower.legend(frameon=False, loc="lower right")
     return figure
 
 
-def mark_events(
-    axes: Axes, reports: list[tuple[str, dict[str, Any]]], start: float, named: bool
-) -> None:
-    """Draw a line where a worker was killed or a host was added."""
-    events = [(name, value) for name, value in reports if name in ("killed", "added")]
-    for number, (name, value) in enumerate(events):
-        moment = value["time"] - start
-        axes.axvline(moment, color=SLATE, linestyle=":", linewidth=1)
-        if named:
-            text = f"rank {value['ranks'][0]} killed" if name == "killed" else "a host added"
-            axes.annotate(
-                text,
-                (moment, 1),
-                xycoords=("data", "axes fraction"),
-                xytext=(0, 13 * number + 2),  # side by side they would overlap
-                textcoords="offset points",
-                fontsize=9,
-            )
+def draw_stretches(axes: Axes, epochs: Sequence[dict[str, Any]], name: str) -> None:
+    """Draw a metric as a line for each stretch with the same workers: none across a gap."""
+    stretches: list[list[dict[str, Any]]] = []
+    for epoch in epochs:
+        if not stretches or stretches[-1][-1]["size"] != epoch["size"]:
+            stretches.append([])
+        stretches[-1].append(epoch)
+    named = set()
+    for stretch in stretches:
+        size = stretch[0]["size"]
+        label = "1 worker" if size == 1 else f"{size} workers"
+        axes.plot(
+            [epoch["time"] for epoch in stretch], [epoch[name] for epoch in stretch], "o-",
+            color=COLOURS[(size - 1) % len(COLOURS)], markersize=4, linewidth=1.2,
+            label=None if label in named else label,
+        )  # fmt: skip
+        named.add(label)
+
+
+def name_changes(axes: Axes, found: Sequence[Change]) -> None:
+    """Write what happened, and the seconds of the gap, inside of the axes."""
+    for number, change in enumerate(found):
+        # At two heights: gaps that follow each other closely would share their words' place.
+        axes.annotate(
+            f"{change.what}: {change.seconds:.1f} s",
+            (change.gap[0], 0.97 - 0.12 * (number % 2)),
+            xycoords=("data", "axes fraction"),
+            xytext=(3, 0),
+            textcoords="offset points",
+            va="top",
+            fontsize=9,
+            color=INK,
+        )
+
+
+def _time(epoch: dict[str, Any]) -> float:
+    return float(epoch["time"])

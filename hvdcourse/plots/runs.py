@@ -10,12 +10,10 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
 from hvdcourse.launch.result import RunResult
-from hvdcourse.plots.palette import BLUE, COLOURS, GREY, ORANGE, VERMILION
+from hvdcourse.plots.palette import BLUE, COLOURS, LIGHT_GREY, ORANGE
 from hvdcourse.training.fed_epoch import FedEpoch
 
-WAITING: dict[str, Any] = {
-    "facecolor": "white", "edgecolor": GREY, "hatch": "////", "linewidth": 0.5,
-}  # fmt: skip
+WAITING: dict[str, Any] = {"facecolor": LIGHT_GREY, "edgecolor": "white"}
 
 
 def plot_training(runs: Mapping[str, RunResult]) -> Figure:
@@ -64,8 +62,7 @@ def draw_feeding(axes: Axes, epoch: FedEpoch, work: str) -> None:
     stretches = [(begin, end - begin) for begin, end in times]
     for lane in set(rows):
         bars = [bar for bar, row in zip(stretches, rows, strict=True) if row == lane]
-        # Two colours in turn show where one file ends and the next begins.
-        axes.broken_barh(bars, (lane - 0.4, 0.8), color=(VERMILION, ORANGE), linewidth=0)
+        axes.broken_barh(bars, (lane - 0.4, 0.8), color=ORANGE, linewidth=0)
     device = max(rows, default=0) + 1
     asked, arrived, ended = (
         np.array(moments) - start for moments in (epoch.asked, epoch.arrived, epoch.ended)
@@ -91,7 +88,7 @@ def plot_feeding(epochs: Mapping[str, FedEpoch], work: str, seconds: float) -> F
         axes.set_title(f"{name}: device busy {epoch.busy:.0%}", loc="left", fontsize=10)
     rows[-1, 0].set(xlim=(0, seconds), xlabel="time since the epoch began (s)")
     handles = [
-        Patch(facecolor=VERMILION, label="read and decode one file"),
+        Patch(facecolor=ORANGE, label="read and decode files"),
         Patch(facecolor=BLUE, label="training step"),
         Patch(label="device waits", **WAITING),
     ]

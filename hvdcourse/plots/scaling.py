@@ -90,6 +90,29 @@ def plot_chart(rows: Mapping[str, Sequence[tuple[int, float, float]]]) -> Figure
     return figure
 
 
+def plot_speedups(runs: Sequence[Mapping[str, Any]]) -> Figure:
+    """Draw for each run the speedup that its throughput claims, and the one of its time.
+
+    Args:
+        runs: mappings with the ``name``, the number of ``gpus``, and the speedups over one GPU
+            ``by_throughput`` and ``by_time``; the first run is the topmost.
+    """
+    figure, axes = plt.subplots(figsize=(7.5, 0.9 + 0.6 * len(runs)), layout="constrained")
+    rows = range(len(runs))
+    gpus, throughput, time = (
+        [run[name] for run in runs] for name in ("gpus", "by_throughput", "by_time")
+    )
+    axes.hlines(rows, throughput, time, color=LIGHT_GREY, linewidth=3, zorder=0)
+    axes.scatter(gpus, rows, s=500, color=DARK_GREY, marker="|", label="number of GPUs")
+    axes.scatter(throughput, rows, s=60, color=BLUE, label="by images per second")
+    axes.scatter(time, rows, s=60, color=VERMILION, marker="s", label="by seconds of training")
+    axes.set(xlabel="times as fast as 1 GPU", xlim=(0, None), ylim=(len(runs) - 0.5, -0.5))
+    axes.set_yticks(rows, [run["name"] for run in runs])
+    axes.spines[["top", "right"]].set_visible(False)
+    figure.legend(loc="outside upper center", ncols=3, frameon=False)
+    return figure
+
+
 def plot_scaling(
     measured: Mapping[str, Mapping[int, np.ndarray]],
     formula: Mapping[str, Mapping[int, float]],

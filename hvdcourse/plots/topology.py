@@ -32,8 +32,17 @@ def plot_topology(topologies: Mapping[str, Topology]) -> Figure:
 
 
 def plot_matrix(topologies: Mapping[str, Topology]) -> Figure:
-    """Draw the tables of machines, by their name, side by side, coloured by the kind of path."""
-    figure = side_by_side(topologies, 6.4, draw_matrix)
+    """Draw the tables of machines, by their name, one below the other, colored by kind of path.
+
+    A table has a row for each GPU; what lies between two adapters is left out.
+    """
+    most = max(len(topology.devices) for topology in topologies.values())
+    rows = [len(topology.gpus) + 2 for topology in topologies.values()]  # 2 for its names
+    figure = plt.figure(figsize=(0.46 * most + 0.8, 0.46 * sum(rows) + 1.4), layout="constrained")
+    panels = figure.subplots(len(rows), 1, squeeze=False, height_ratios=rows)[:, 0]
+    for axes, (name, topology) in zip(panels, topologies.items(), strict=True):
+        draw_matrix(axes, topology, most)
+        axes.set_title(name)
     kinds = {link.kind for topology in topologies.values() for link in topology.links.values()}
     handles = [
         Patch(color=(LINK_COLOURS[kind], 1 if kind == "NV#" else 0.4), label=f"{kind}: {meaning}")
@@ -142,24 +151,24 @@ def draw_gpus(axes: Axes, topology: Topology, at: Mapping[str, Point]) -> None:
         axes.text(x, y, f"GPU\n{number}", **CENTRED, fontsize=8, zorder=4)
 
 
-def draw_matrix(axes: Axes, topology: Topology) -> None:
-    """Draw the table itself, each cell in the colour of its kind of path."""
-    devices = topology.devices
-    fontsize = min(9, 92 / len(devices))
+def draw_matrix(axes: Axes, topology: Topology, columns: int) -> None:
+    """Draw the table itself, as wide as so many columns, each cell in the color of its path."""
+    devices, gpus = topology.devices, topology.gpus
     most = max((link.nvlinks for link in topology.links.values()), default=0)
     for (device, other), link in topology.links.items():
-        row, column = devices.index(device), devices.index(other)
+        if device not in gpus:
+            continue
+        row, column = gpus.index(device), devices.index(other)
         # More NVLinks are darker; other paths are paler than any of them.
         strength = 0.6 + 0.4 * link.nvlinks / most if link.nvlinks else 0.4
         colour = (LINK_COLOURS[link.kind], strength)
         axes.add_patch(Rectangle((column, row), 1, 1, facecolor=colour, edgecolor="white"))
         axes.text(
             column + 0.5, row + 0.5, str(link), **CENTRED,
-            fontsize=0.8 * fontsize, color="white" if link.nvlinks else "black",
+            fontsize=9, color="white" if link.nvlinks else "black",
         )  # fmt: skip
-    ticks = np.arange(len(devices)) + 0.5
-    axes.set_xticks(ticks, devices, rotation=90, fontsize=fontsize)
-    axes.set_yticks(ticks, devices, fontsize=fontsize)
-    axes.set(xlim=(0, len(devices)), ylim=(len(devices), 0))
+    axes.set_xticks(np.arange(len(devices)) + 0.5, devices, rotation=90, fontsize=9)
+    axes.set_yticks(np.arange(len(gpus)) + 0.5, gpus, fontsize=9)
+    axes.set(xlim=(0, columns), ylim=(len(gpus), 0), aspect="equal", anchor="W")
     axes.tick_params(length=0, top=True, labeltop=True, bottom=False, labelbottom=False)
     axes.spines[:].set_visible(False)

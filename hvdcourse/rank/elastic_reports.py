@@ -41,7 +41,7 @@ def report_epoch(
         size: how many workers took part.
         images: the numbers of the images of each of this worker's batches.
         learning_rate: the rate at the end of the epoch.
-        loss: of this worker's last batch.
+        loss: mean over this worker's batches.
         accuracy: on the test images, between 0 and 1.
         variables: the weights, and the optimizer's state, which all workers should share.
     """

@@ -4,16 +4,19 @@ import io
 import json
 import subprocess
 import sys
+from dataclasses import replace
 
+import challenge_stages
 import pytest
 from rich.console import Console
 
 from hvdcourse.challenge import leaderboard
+from hvdcourse.challenge.report import Report
 from hvdcourse.challenge.score import PartScore, Score
 from hvdcourse.checks.verdict import NotRemembered
 from hvdcourse.commands import challenge as command
 from hvdcourse.errors import BadInput
-from hvdcourse.paths import NOTEBOOKS, SOLUTIONS
+from hvdcourse.paths import NOTEBOOKS
 
 pytestmark = pytest.mark.timeout(120)
 
@@ -33,6 +36,15 @@ def test_a_score_is_shown_as_table_html_and_json():
     assert json.loads(json.dumps(score.to_dict()))["points"] == 20
 
 
+def test_a_score_shows_its_report_and_keeps_it_on_the_leaderboard(tmp_path):
+    report = Report(("ann", "ben"), [[3, 1], [0, 2]], {"val_accuracy": [0.5]})
+    score = replace(a_score(), report=report)
+    assert "most often taken for" in score._repr_mimebundle_()[0]["text/html"]
+    leaderboard.add(score, "Ann", tmp_path / "board.jsonl")
+    (entry,) = leaderboard.read(tmp_path / "board.jsonl")
+    assert entry["report"]["confusion"] == [[3, 1], [0, 2]]
+
+
 def test_a_name_with_brackets_is_shown_as_it_is(tmp_path):
     board = tmp_path / "board.jsonl"
     leaderboard.add(a_score(), "[red]Team[/x]", board)
@@ -41,13 +53,16 @@ def test_a_name_with_brackets_is_shown_as_it_is(tmp_path):
     assert "[red]Team[/x]" in console.export_text()
 
 
-def test_the_recorded_scores_are_those_of_the_programs_as_they_are():
+def test_the_recorded_scores_are_those_of_the_programs_as_they_are(tmp_path):
     entries = leaderboard.read(NOTEBOOKS / "recorded" / "challenge.jsonl")
-    of_programs = {entry["name"]: entry["script"] for entry in entries}
-    assert of_programs == {
-        "solution": leaderboard.digest_of_script(SOLUTIONS / "artists_resnet.py"),
-        "untouched": leaderboard.digest_of_script(SOLUTIONS / "artists_resnet_before.py"),
-    }
+    digests = {}
+    for name, text in challenge_stages.programs().items():
+        (tmp_path / "program.py").write_text(text)
+        digests[name] = leaderboard.digest_of_script(tmp_path / "program.py")
+    assert {entry["name"]: entry["script"] for entry in entries} == digests
+    assert set(digests) == {"untouched", "right, but slow", "right and fast", "solution"}
+    with_report = {entry["name"] for entry in entries if "report" in entry}
+    assert with_report == set(digests) - {"untouched"}
 
 
 def test_the_leaderboard_keeps_each_names_best_score_the_highest_first(tmp_path):

@@ -17,8 +17,9 @@ def packages(text):
 
 
 def test_it_installs_what_the_readme_does():
-    readme = (PROJECT / "README.md").read_text().partition("## The lessons")[0]
-    assert {"g++", "make"} <= packages(readme) <= packages(RECIPE)
+    readme = (PROJECT / "README.md").read_text()
+    needs = readme.partition("## What you need\n")[2].partition("\n## ")[0]
+    assert {"g++", "make"} <= packages(needs) <= packages(RECIPE)
 
 
 def test_codespaces_builds_a_stage_that_is_there():

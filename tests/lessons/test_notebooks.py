@@ -212,6 +212,9 @@ def small_course(tmp_path, monkeypatch):
     """Return what runs a course of two notebooks, of which the second fails in its cell 2."""
     write_notebook(tmp_path / "00_sound.ipynb", "SCRIPTS = 1", "print(SCRIPTS)")
     write_notebook(tmp_path / "01_broken.ipynb", "SCRIPTS = 1", "1 / 0")
+    (tmp_path / "glossary.md").write_text(
+        "## rank\n\nA process. [Lesson 0]\n\n[Lesson 0]: 00_sound.ipynb\n"
+    )
     monkeypatch.setattr(course, "NOTEBOOKS", tmp_path)
 
     def run(*arguments):
@@ -232,6 +235,9 @@ def test_a_course_says_how_each_notebook_ended_and_names_the_failed_cell(
     assert broken.startswith("01_broken.ipynb … FAILED: 01_broken.ipynb, cell 2: ZeroDivisionError")
     assert "../solutions" in (tmp_path / "built" / "00_sound.html").read_text()
     assert (tmp_path / "built" / "01_broken.ipynb").exists()
+    glossary = (tmp_path / "built" / "glossary.html").read_text()
+    assert '<h2 id="rank">' in glossary
+    assert '<a href="00_sound.html">' in glossary
 
 
 def test_a_course_of_chosen_notebooks_refuses_one_that_does_not_exist(small_course, tmp_path):

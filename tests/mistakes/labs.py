@@ -172,7 +172,10 @@ SAME_IMAGES = (
     alone(
         "another order of the same images",
         (SHARD, SHARD.replace("hvd.rank()", "0")),
-        (".shuffle(len(images))", ".shuffle(len(images), seed=hvd.rank())"),
+        (
+            ".repeat().shuffle(len(images))",
+            ".shuffle(len(images), seed=hvd.rank()).repeat()",
+        ),
         said="of its images are also those of rank 1",
     ),
     alone(
