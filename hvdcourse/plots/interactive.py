@@ -9,6 +9,7 @@ from io import BytesIO
 from typing import Any
 
 import ipywidgets
+import matplotlib.pyplot as plt
 import numpy as np
 from IPython.display import display
 from matplotlib.axes import Axes
@@ -17,13 +18,15 @@ from matplotlib.figure import Figure
 from hvdcourse.errors import BadInput
 from hvdcourse.plots.messages import draw_collective, draw_ring, ring_frames
 from hvdcourse.plots.palette import BLUE, DARK_GREY, GREY, LIGHT_GREY, ORANGE, VERMILION
+from hvdcourse.plots.scaling import plot_efficiency
 from hvdcourse.simulate.collectives import COLLECTIVES, collective
-from hvdcourse.simulate.scaling import steps_to_accuracy
+from hvdcourse.simulate.scaling import positive, steps_to_accuracy, what_if
 
 STEPS_PER_EPOCH = 50
+RATES = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0)
 # Where the schedule's steps down are, as parts of all epochs, and what they leave of the rate.
 FALLS = ((0.5, 0.1), (0.75, 0.01))
-BATCHES = 2.0 ** np.arange(3, 18)
+BATCHES = 2.0 ** np.arange(17)
 _DPI = 100
 
 
@@ -66,7 +69,7 @@ def play_collectives(ranks: int = 4) -> None:
 def play_schedule() -> None:
     """Show the learning rate of every step; sliders set one rank's rate, ranks and epochs."""
     controls = {
-        "rate": ipywidgets.FloatLogSlider(0.05, min=-3, max=0, step=0.1, description="rate η"),
+        "rate": ipywidgets.SelectionSlider(options=RATES, value=0.05, description="rate η"),
         "ranks": ipywidgets.IntSlider(8, 1, 64, description="ranks"),
         "warmup_epochs": ipywidgets.IntSlider(5, 0, 20, description="warmup"),
         "epochs": ipywidgets.IntSlider(30, 4, 90, description="epochs"),
@@ -79,8 +82,12 @@ def play_batch_size(critical_batch: float = 1024) -> None:
 
     Args:
         critical_batch: B_crit at first, in images, such as one that was measured; a slider sets it.
+
+    Raises:
+        BadInput: it is not a number above 0.
     """
-    powers = {"base": 2, "min": 3, "max": 17, "readout_format": ",.0f"}
+    critical_batch = positive(critical_batch, "critical_batch")
+    powers = {"base": 2, "min": 0, "max": 16, "readout_format": ",.0f"}
     controls = {
         "batch": ipywidgets.FloatLogSlider(256, step=1, description="batch B", **powers),
         "per_rank": ipywidgets.FloatLogSlider(32, step=1, description="per rank", **powers),
@@ -89,6 +96,26 @@ def play_batch_size(critical_batch: float = 1024) -> None:
         ),
     }
     _show(draw_batch_size, controls)
+
+
+def play_scaling() -> None:
+    """Show the scaling efficiency up to a number of GPUs, beside that of the 512-GPU chart."""
+    controls = {
+        "model": ipywidgets.Dropdown(
+            options=["vgg16", "resnet50", "resnet101", "inception_v3"], description="model"
+        ),
+        "gpus": ipywidgets.SelectionSlider(
+            options=[(f"{2**n:,}", 2**n) for n in range(2, 15)], value=512, description="GPUs"
+        ),
+        "link": ipywidgets.Dropdown(
+            options=["10gbit", "25gbit", "100gbit", "400gbit"], value="100gbit", description="link"
+        ),
+        "inside": ipywidgets.Dropdown(options=["pcie", "nvlink", "nvlink4"], description="inside"),
+        "fp16": ipywidgets.Checkbox(description="fp16 on the wire"),
+        "fusion_mb": ipywidgets.Dropdown(options=[128, 64, 16, 1, 0], description="fusion MB"),
+        "faster": ipywidgets.IntSlider(1, 1, 16, description="GPUs faster"),
+    }
+    _show(draw_scaling, controls)
 
 
 def schedule(
@@ -168,6 +195,16 @@ def draw_batch_size(batch: float, per_rank: float, critical_batch: float) -> tup
         f"{points[0]:.2f} times the fewest steps, {points[1]:.2f} times the fewest images"
     )
     figure.suptitle(words, fontsize=10)
+    return figure, words
+
+
+def draw_scaling(model: str, gpus: int, **settings: Any) -> tuple[Figure, str]:
+    """Draw the efficiency of a network on chosen machines, and on those of the 512-GPU chart."""
+    table = what_if(model, gpus, **settings)
+    tables = {"25 Gbit/s, PCIe": what_if(model, gpus), "yours": table}
+    figure = plot_efficiency(tables)
+    plt.close(figure)
+    words = f"{model} on {gpus:,} GPUs, {settings['link']}: {table['efficiency'][-1]:.0%}"
     return figure, words
 
 

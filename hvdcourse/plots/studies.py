@@ -1,16 +1,17 @@
 """Plots of a study, made from its records and from nothing else."""
 
 import itertools
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
-from hvdcourse.plots.palette import BLUE, COLOURS, DARK_GREY, GREY, LIGHT_GREY, VERMILION
+from hvdcourse.plots.palette import BLUE, COLOURS, GREY, LIGHT_GREY, VERMILION
 
 Run = dict[str, Any]
 LABELS = {
@@ -66,49 +67,127 @@ def plot_curves(
     return figure
 
 
-def steps_to_target(runs: Iterable[Run]) -> dict[int, list[int]]:
-    """Return the steps that each run needed to its target, by global batch size.
+def plot_accuracies(runs: Sequence[Run], baseline: str | None = None) -> Figure:
+    """Draw accuracies after the last epoch by condition: a dot for each seed, a mark at the mean.
 
-    Runs that did not reach it are left out; a batch size that no run reached it with has none.
+    Blue is on the test images, grey on those trained on. A dashed line goes through the mean test
+    accuracy of the condition named ``baseline``.
     """
-    by_batch_size: dict[int, list[int]] = {}
+    groups = by_condition(runs)
+    figure, axes = plt.subplots(figsize=(8, 0.8 + 0.3 * len(groups)), layout="constrained")
+    kinds = (("accuracy", GREY, 0.16), ("test_accuracy", BLUE, -0.1))
+    for row, group in enumerate(groups.values()):
+        for value, colour, shift in kinds:
+            ends = [column(run, value)[-1] for run in group]
+            axes.plot(ends, [row + shift] * len(ends), "o", color=colour, markersize=5, alpha=0.6)
+            axes.plot(
+                np.mean(ends), row + shift, "|", color=colour, markersize=13, markeredgewidth=2
+            )
+    if baseline is not None:
+        mean = np.mean([column(run, "test_accuracy")[-1] for run in groups[baseline]])
+        axes.axvline(mean, color=BLUE, linewidth=1, linestyle="--", zorder=0)
+    axes.set_yticks(range(len(groups)), list(groups))
+    axes.set(ylim=(len(groups) - 0.5, -0.5), xlim=(0, 1.02), xlabel="accuracy after the last epoch")
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.grid(axis="y", color=LIGHT_GREY, linewidth=0.6)
+    handles = [
+        Line2D([], [], marker="o", linestyle="", color=colour, label=LABELS[value])
+        for value, colour, _ in reversed(kinds)
+    ]
+    figure.legend(handles=handles, loc="outside upper right", ncols=2, frameon=False)
+    return figure
+
+
+def plot_search(panels: Mapping[str, Mapping[str, Mapping[float, Sequence[float]]]]) -> Figure:
+    """Draw accuracy against the learning rate, one panel for each title.
+
+    Args:
+        panels: by title and condition, the accuracy of each seed by learning rate.
+    """
+    figure, row = plt.subplots(
+        1, len(panels), figsize=(3.2 * len(panels), 3.3), sharey=True, squeeze=False,
+        layout="constrained",
+    )  # fmt: skip
+    for axes, (title, conditions) in zip(row[0], panels.items(), strict=True):
+        for colour, (name, found) in zip((VERMILION, BLUE), conditions.items(), strict=False):
+            rates = sorted(found)
+            axes.plot(rates, [np.mean(found[rate]) for rate in rates], color=colour, label=name)
+            for rate in rates:
+                seeds = found[rate]
+                axes.plot([rate] * len(seeds), seeds, "o", color=colour, markersize=5, alpha=0.6)
+        axes.set(xscale="log", xlabel="learning rate", title=title, ylim=(0, 1.02))
+        axes.set_xticks(rates, [f"{rate:g}" for rate in rates])
+        axes.minorticks_off()
+        axes.spines[["top", "right"]].set_visible(False)
+    row[0, 0].set_ylabel("accuracy on images kept back")
+    handles, labels = row[0, 0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=2, frameon=False)
+    return figure
+
+
+def steps_to_target(runs: Iterable[Run]) -> dict[int, list[int | None]]:
+    """Return the steps that each run needed to its target, by global batch size; None for never."""
+    by_batch_size: dict[int, list[int | None]] = {}
     for run in runs:
-        steps = by_batch_size.setdefault(run["global_batch_size"], [])
-        if run.get("steps_to_target") is not None:
-            steps.append(run["steps_to_target"])
+        by_batch_size.setdefault(run["global_batch_size"], []).append(run["steps_to_target"])
     return dict(sorted(by_batch_size.items()))
 
 
 def plot_steps_to_target(
-    runs: Sequence[Run], target: float, noise_scales: Mapping[str, float]
+    runs: Sequence[Run],
+    target: float,
+    law: Callable[[np.ndarray], np.ndarray],
+    noise_scales: Mapping[str, tuple[float, float]],
 ) -> Figure:
-    """Draw steps to a target against the global batch size, with the line of perfect scaling.
+    """Draw steps to a target against the global batch size, and the law that was fitted to them.
 
-    ``noise_scales`` are drawn as upright lines, in images, under their names.
+    Args:
+        runs: of one or more batch sizes. One that never came to the target is an arrow at the top.
+        target: the test accuracy that they look for.
+        law: steps for an array of batch sizes.
+        noise_scales: the lowest and the highest estimate, in images, by name: a band for each.
     """
-    steps = {batch: counts for batch, counts in steps_to_target(runs).items() if counts}
-    batches = np.array(list(steps))
-    medians = np.array([np.median(counts) for counts in steps.values()])
-    reach = [[m - min(c), max(c) - m] for m, c in zip(medians, steps.values(), strict=True)]
-    figure, axes = plt.subplots(figsize=(6, 4.4), layout="constrained")
-    axes.errorbar(
-        batches, medians, yerr=np.array(reach).T, fmt="o-", color=BLUE, capsize=4,
-        label="measured: median, least and most",
-    )  # fmt: skip
-    axes.plot(
-        batches, medians[0] * batches[0] / batches, "--", color=DARK_GREY,
-        label="perfect scaling: half for twice the batch",
-    )  # fmt: skip
-    for colour, (name, scale) in zip(COLOURS[1:], noise_scales.items(), strict=False):
-        axes.axvline(scale, color=colour, linewidth=1.5, linestyle=":", label=name)
+    measured = steps_to_target(runs)
+    batches = np.geomspace(min(measured), max(measured), 50)
+    top = 1.5 * max(count for counts in measured.values() for count in counts if count)
+    figure, axes = plt.subplots(figsize=(7, 4.2), layout="constrained")
+    for colour, (name, (low, high)) in zip(COLOURS[1:], noise_scales.items(), strict=False):
+        axes.axvspan(low, high, color=colour, alpha=0.15, linewidth=0, label=name)
+    axes.plot(batches, law(batches), color=BLUE, label=r"fitted: $S_{min}\,(1 + B_{crit} / B)$")
+    start = law(batches[:1])[0] * batches[0]
+    axes.plot(batches, start / batches, "--", color=GREY, label="perfect scaling")
+    for batch, counts in measured.items():
+        reached = [count for count in counts if count is not None]
+        axes.plot([batch] * len(reached), reached, "o", color=BLUE, markersize=5, alpha=0.6)
+        if missed := len(counts) - len(reached):
+            axes.plot(batch, top, "^", color=VERMILION, markersize=8)
+            axes.annotate(
+                f"{missed} of {len(counts)} never", (batch, top), (-8, 0), ha="right", va="center",
+                textcoords="offset points", color=VERMILION, fontsize=9,
+            )  # fmt: skip
     axes.set_xscale("log", base=2)
     axes.set_yscale("log", base=2)
-    axes.set_ylim(medians.min() / 4, None)
-    axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
+    # The line of perfect scaling may leave the plot: nothing was measured down there.
+    axes.set(xlim=(min(measured) / 2.2, 1.3 * max(measured)), ylim=(min(law(batches)) / 3, None))
+    axes.set_xticks(list(measured), [str(batch) for batch in measured])
     axes.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
     axes.set(xlabel="global batch size (images)", ylabel=f"steps to {target:.0%} on the test set")
     axes.spines[["top", "right"]].set_visible(False)
-    figure.legend(loc="outside lower center", ncols=2, frameon=False, fontsize=8)
+    figure.legend(loc="outside lower center", ncols=2, frameon=False, fontsize=9)
+    return figure
+
+
+def plot_gradient_norms(norms: Mapping[str, Sequence[float]]) -> Figure:
+    """Draw the length of each block's gradient, from the first block to the last, by network."""
+    figure, axes = plt.subplots(figsize=(5.4, 3.2), layout="constrained")
+    for colour, (name, lengths) in zip((VERMILION, BLUE), norms.items(), strict=False):
+        axes.plot(range(1, len(lengths) + 1), lengths, "o-", color=colour, label=name)
+    axes.set(
+        xlabel="block, from the first to the last", ylabel="length of the gradient", ylim=(0, None)
+    )
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.legend(frameon=False)
     return figure
 
 
@@ -120,7 +199,7 @@ def plot_rates(rows: Mapping[str, tuple[Sequence[float], Sequence[float]]], step
         steps: steps of an epoch, to mark where one ends.
     """
     figure, axes = plt.subplots(
-        1, len(rows), figsize=(3.2 * len(rows), 2.9), sharey=True, squeeze=False,
+        1, len(rows), figsize=(2.8 * len(rows), 2.9), sharey=True, squeeze=False,
         layout="constrained",
     )  # fmt: skip
     for panel, (name, (applied, expected)) in zip(axes[0], rows.items(), strict=True):

@@ -29,17 +29,20 @@ class Condition:
         images: train on the first so many images; None for all.
         hold_out: how many of the training images are kept back and tested on, in place of the test
             images: for the choice of settings, which must not look at the test images.
-        model: ``"convnet"`` or ``"wide_resnet"``.
-        width: 8 times as many filters in convnet's first layers, 16 times in wide_resnet's.
+        model: ``"convnet"``, ``"wide_resnet"`` or ``"transformer"``.
+        width: 8 times as many filters in convnet's first layers, 16 times in wide_resnet's; as many
+            features of each token in the transformer, a multiple of 4.
+        blocks: of the transformer, of attention and a dense layer each.
+        layer_norm: of the transformer, ``"post"`` or ``"pre"``: after each sum or before.
         batch_norm: ``"none"``, ``"local"`` (each rank over its own batch) or ``"sync"``.
         batch_norm_momentum: how much of the moving averages stays in each step.
-        optimizer: ``"sgd"`` with momentum 0.9, ``"lamb"`` or ``"novograd"``.
+        optimizer: ``"sgd"`` with momentum 0.9, ``"adam"``, ``"lamb"`` or ``"novograd"``.
         learning_rate: the rate at ``base_batch_size``.
         scaling: how the rate grows with k = global batch size / base batch size: not
             (``"none"``), k times (``"linear"``) or √k times (``"sqrt"``).
         base_batch_size: images a step that ``learning_rate`` is meant for.
-        warmup_epochs: over so many epochs the rate rises, step by step, from ``learning_rate`` to
-            its full height.
+        warmup_epochs: over so many epochs the rate rises, step by step, to its full height: from
+            ``learning_rate``, or from 0 where it is not scaled.
         schedule: ``"constant"``, or ``"step"``: a tenth after half of the epochs, and a hundredth
             after three quarters.
         weight_decay: of LAMB and NovoGrad; biases and normalisation have none.
@@ -49,17 +52,20 @@ class Condition:
         target: end as soon as this test accuracy is reached.
         evaluate_every: steps between two looks at the target; None for once an epoch.
         measure_noise: estimate the gradient noise scale; needs 2 ranks.
+        keep_trust_ratios: record LAMB's trust ratio of every layer and step.
         keep_weights: put the weights at the end beside the records.
     """
 
     data: str = "digits"
     images: PositiveInt | None = None
     hold_out: NonNegativeInt = 0
-    model: Literal["convnet", "wide_resnet"] = "convnet"
+    model: Literal["convnet", "wide_resnet", "transformer"] = "convnet"
     width: PositiveInt = 4
+    blocks: PositiveInt = 12
+    layer_norm: Literal["post", "pre"] = "post"
     batch_norm: Literal["none", "local", "sync"] = "none"
     batch_norm_momentum: Annotated[float, Field(ge=0, le=1)] = 0.99
-    optimizer: Literal["sgd", "lamb", "novograd"] = "sgd"
+    optimizer: Literal["sgd", "adam", "lamb", "novograd"] = "sgd"
     learning_rate: PositiveFloat = 0.05
     scaling: Literal["none", "linear", "sqrt"] = "none"
     base_batch_size: PositiveInt = 32
@@ -72,6 +78,7 @@ class Condition:
     target: float | None = None
     evaluate_every: PositiveInt | None = None
     measure_noise: bool = False
+    keep_trust_ratios: bool = True
     keep_weights: bool = False
 
     def __post_init__(self) -> None:
@@ -84,6 +91,8 @@ class Condition:
                 raise BadInput(f"{name} {expected}; got {value!r}") from None
         if self.measure_noise and self.ranks < 2:
             raise BadInput("measure_noise compares ranks: it needs ranks of 2 or more")
+        if self.model == "transformer" and self.width % 4:
+            raise BadInput(f"width of a transformer must be a multiple of 4; got {self.width}")
 
     @classmethod
     def from_mapping(cls, name: str, settings: Mapping[str, Any]) -> "Condition":
@@ -135,8 +144,8 @@ class Condition:
         """
         warmup_steps = round(self.warmup_epochs * steps_per_epoch)
         if step < warmup_steps:
-            part = step / warmup_steps
-            return self.learning_rate + part * (self.full_rate - self.learning_rate)
+            start = 0.0 if self.scaling == "none" else self.learning_rate
+            return start + step / warmup_steps * (self.full_rate - start)
         epoch = step // steps_per_epoch
         falls = (epoch >= self.epochs / 2) + (epoch >= self.epochs * 3 / 4)
         return self.full_rate * (0.1**falls if self.schedule == "step" else 1.0)

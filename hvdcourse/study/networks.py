@@ -10,7 +10,7 @@ from horovod.tensorflow import allreduce, broadcast_variables, grouped_allreduce
 
 from hvdcourse.data.sets import DataSet
 from hvdcourse.study.condition import Condition
-from hvdcourse.training.models import convnet, normalisation, wide_resnet
+from hvdcourse.training.models import convnet, normalisation, transformer, wide_resnet
 from hvdcourse.training.optimizers import BIAS_AND_NORM, LAMB, NovoGrad
 
 ImageShape = tuple[int, int, int]
@@ -23,7 +23,7 @@ wide_resnet_of_photos = partial(
 # Settings that change nothing in TensorFlow's graph of a step, in which the rate is a variable.
 NOT_IN_GRAPH = frozenset({"data", "images", "hold_out", "batch_size", "epochs"})
 NOT_IN_GRAPH |= {"learning_rate", "scaling", "base_batch_size", "warmup_epochs", "schedule"}
-NOT_IN_GRAPH |= {"target", "evaluate_every", "keep_weights"}
+NOT_IN_GRAPH |= {"target", "evaluate_every", "keep_trust_ratios", "keep_weights"}
 # By network_key: the networks of this process, and their optimizers' variables as they were at
 # first.
 _BUILT: dict[tuple, tuple[tf.keras.Model, list[np.ndarray]]] = {}
@@ -68,6 +68,9 @@ def build_model(condition: Condition, image_shape: ImageShape, classes: int) -> 
     normalise = normalisation(kind, condition.batch_norm_momentum)
     if condition.model == "convnet":
         model = convnet(image_shape, classes, condition.width, normalise)
+    elif condition.model == "transformer":
+        blocks, norm = condition.blocks, condition.layer_norm
+        model = transformer(image_shape, classes, condition.width, blocks, norm)
     else:
         network = wide_resnet_of_photos if image_shape[0] >= 32 else wide_resnet
         model = network(image_shape, classes, condition.width, 1, normalise)
@@ -79,6 +82,8 @@ def build_optimizer(condition: Condition) -> tf.keras.optimizers.Optimizer:
     rate, decay = condition.full_rate, condition.weight_decay
     if condition.optimizer == "sgd":
         return tf.keras.optimizers.SGD(rate, momentum=0.9)
+    if condition.optimizer == "adam":
+        return tf.keras.optimizers.Adam(rate)
     kind = {"lamb": LAMB, "novograd": NovoGrad}[condition.optimizer]
     return kind(rate, weight_decay=decay, exclude_from_weight_decay=BIAS_AND_NORM)
 

@@ -1,5 +1,6 @@
 """Tables of a study, made from its records and from nothing else."""
 
+import itertools
 import math
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -67,6 +68,28 @@ def row_of(condition: str, runs: list[Record]) -> dict[str, Any]:
     for name in VALUES:
         row[f"{name}_mean"], row[f"{name}_std"] = averaged[name].mean(), averaged[name].std()
     return row
+
+
+def at_training_loss(runs: Iterable[Record], levels: Iterable[float]) -> pd.DataFrame:
+    """Return the test accuracies at equal training loss: a row for each level and condition.
+
+    Each run counts with the first epoch whose training loss is at most the level; ``seeds`` says
+    how many came so far, and the other columns are their test accuracy and their steps.
+    """
+    rows = []
+    for level in levels:
+        reached: dict[str, list[Record]] = {}
+        for run in runs:
+            first = reached.setdefault(run["condition"], [])
+            low = (row for row in run["epochs"] if row["loss"] is not None and row["loss"] <= level)
+            first.extend(itertools.islice(low, 1))
+        for name, epochs in reached.items():
+            found = pd.DataFrame(epochs, columns=["test_accuracy", "step"], dtype=float)
+            mean, std = found["test_accuracy"].mean(), found["test_accuracy"].std()
+            rows.append((level, name, len(epochs), mean, std, found["step"].mean()))
+    columns = ["training loss", "condition", "seeds", "test accuracy", "std", "steps"]
+    table = pd.DataFrame(rows, columns=columns).set_index(["training loss", "condition"])
+    return table.round({"test accuracy": 3, "std": 3, "steps": 0})
 
 
 def diverged(run: Record) -> bool:

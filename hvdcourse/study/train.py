@@ -104,7 +104,8 @@ def train(
     rates = SetRate(lambda step: condition.rate_at(step, steps))
     tests = tests_of(data, rank, size)
     measure = MeasureEpochs(tests, len(data.train_images), size, TEST_BATCH, on_epoch)
-    layers = WatchLayers() if condition.optimizer == "lamb" else None
+    watched = condition.optimizer == "lamb" and condition.keep_trust_ratios
+    layers = WatchLayers() if watched else None
     every = condition.evaluate_every or steps
     stop = None if condition.target is None else StopAtTarget(measure, condition.target, every)
     held = [data]

@@ -4,6 +4,7 @@ import itertools
 import warnings
 from collections.abc import Callable
 
+import numpy as np
 import tensorflow as tf
 
 
@@ -141,3 +142,46 @@ def convnet(
             x = layers.ReLU()(normalise(layers.Conv2D(filters, 3, padding="same")(x)))
     x = layers.GlobalAveragePooling2D()(x)
     return tf.keras.Model(images, layers.Dense(classes)(x), name="convnet")
+
+
+def transformer(
+    image_shape: tuple[int, int, int],
+    classes: int,
+    width: int = 48,
+    blocks: int = 12,
+    norm: str = "post",
+) -> tf.keras.Model:
+    """Return a transformer (arXiv:1706.03762) that reads an image row by row.
+
+    Every row of the image, of shape (height, width, channels), is a token of ``width`` features,
+    plus the paper's sines for its place. ``width`` must be a multiple of 4, the number of heads.
+    Each of ``blocks`` has self-attention and a layer of ``2 * width``. Layer normalization comes
+    after each sum (``"post"``, as in the paper), or before what is added (``"pre"``): see
+    arXiv:2002.04745. The mean over all tokens gives the output of shape (batch, classes): logits.
+    """
+    layers = tf.keras.layers
+    height, row_length, channels = image_shape
+    images = layers.Input(image_shape)
+    x = layers.Reshape((height, row_length * channels))(images)
+    x = layers.Dense(width)(x) + sines(height, width)
+    for block in range(1, blocks + 1):
+        x = residual(x, layers.MultiHeadAttention(4, width // 4), norm, inputs=2)
+        inner = [layers.Dense(2 * width, activation="relu"), layers.Dense(width)]
+        x = residual(x, tf.keras.Sequential(inner, name=f"dense_of_block_{block}"), norm)
+    x = layers.LayerNormalization()(x) if norm == "pre" else x
+    x = layers.GlobalAveragePooling1D()(x)
+    return tf.keras.Model(images, layers.Dense(classes)(x), name="transformer")
+
+
+def residual(x: tf.Tensor, layer: tf.keras.layers.Layer, norm: str, inputs: int = 1) -> tf.Tensor:
+    """Return ``x`` plus what the layer makes of it, normalized before or after; see above."""
+    normalize = tf.keras.layers.LayerNormalization()
+    if norm == "pre":
+        return x + layer(*[normalize(x)] * inputs)
+    return normalize(x + layer(*[x] * inputs))
+
+
+def sines(places: int, width: int) -> np.ndarray:
+    """Return sines and cosines of each place, of shape (places, width): arXiv:1706.03762, 3.5."""
+    angles = np.arange(places)[:, None] / 10000 ** (np.arange(0, width, 2) / width)
+    return np.stack([np.sin(angles), np.cos(angles)], -1).reshape(places, width).astype(np.float32)

@@ -85,7 +85,9 @@ def test_first_lesson_runs_in_jupyterlab(lab_url, page, tmp_path):
     page.goto(lab_url)
     notebook = page.locator(".jp-NotebookPanel:not(.lm-mod-hidden) .jp-Notebook")
     expect(notebook).to_be_visible(timeout=60_000)
-    expect(notebook.get_by_role("heading", name="0. Start here")).to_be_visible(timeout=60_000)
+    expect(notebook.get_by_role("heading", name="Lesson 0: start here")).to_be_visible(
+        timeout=60_000
+    )
     expect(page.locator(".jp-NotebookPanel .jp-Notebook-ExecutionIndicator")).to_have_attribute(
         "data-status", "idle", timeout=60_000
     )

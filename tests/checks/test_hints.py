@@ -1,7 +1,9 @@
 """Hints: three for every step, and a question about what the check saw."""
 
 import ast
+import re
 
+import nbformat
 import pytest
 
 from hvdcourse.checks.hints import FOLDER, LEVELS, SHARED, hints_for, read_hints
@@ -49,6 +51,15 @@ def test_questions_are_about_words_that_a_verdict_can_have(name):
     steps = [{"if_seen": read_hints(name)}] if name == SHARED else read_hints(name).values()
     for words in (words for step in steps for words in step.get("if_seen", {})):
         assert any(words in text for text in WORDS), words
+
+
+@pytest.mark.parametrize(("name", "step"), STEPS)
+def test_a_section_that_a_hint_names_is_in_the_lesson(name, step):
+    for lesson, heading in re.findall(r'Lesson (\d)[^."]*"([^"]+)"', hints_for(name, step).place):
+        (notebook,) = (PROJECT / "notebooks").glob(f"0{lesson}_*.ipynb")
+        cells = nbformat.read(notebook, nbformat.NO_CONVERT).cells
+        lines = [line for cell in cells for line in cell.source.splitlines()]
+        assert any(line.startswith("##") and heading in line for line in lines), heading
 
 
 def test_the_question_is_about_what_the_check_saw():

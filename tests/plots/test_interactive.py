@@ -20,6 +20,7 @@ PLAYS = [
     interactive.play_collectives,
     interactive.play_schedule,
     interactive.play_batch_size,
+    interactive.play_scaling,
 ]
 
 
@@ -141,6 +142,7 @@ def test_a_static_page_has_the_figure_and_words_for_the_controls(play, page):
         (interactive.play_collectives, "collective", "alltoall", "after alltoall"),
         (interactive.play_schedule, "ranks", 4, "from 0.05 to 0.2"),
         (interactive.play_batch_size, "batch B", 4096, "1.25 times the fewest steps"),
+        (interactive.play_scaling, "GPUs", 16384, "vgg16 on 16,384 GPUs"),
     ],
 )
 def test_a_control_draws_the_figure_anew(play, name, value, words, page):
@@ -159,3 +161,9 @@ def test_a_control_draws_the_figure_anew(play, name, value, words, page):
 def test_one_rank_has_nobody_to_send_to(play):
     with pytest.raises(BadInput, match="ranks must be 2 to 6"):
         play(ranks=1)
+
+
+@pytest.mark.parametrize("batch", [0, -1, "large", None])
+def test_a_critical_batch_is_a_number_above_0(batch):
+    with pytest.raises(BadInput, match="critical_batch must be"):
+        interactive.play_batch_size(batch)

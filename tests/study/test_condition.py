@@ -13,7 +13,7 @@ from hvdcourse.study.condition import Condition
 @pytest.mark.parametrize(
     ("settings", "said"),
     [
-        ({"model": "resnet"}, "model should be 'convnet' or 'wide_resnet'; got 'resnet'"),
+        ({"model": "resnet"}, "model should be 'convnet', 'wide_resnet' or 'transformer'; got"),
         ({"batch_norm": False}, "batch_norm should be 'none', 'local' or 'sync'; got False"),
         ({"ranks": 0}, "ranks should be greater than 0; got 0"),
         ({"ranks": True}, "ranks should be a valid integer; got True"),
@@ -30,6 +30,7 @@ from hvdcourse.study.condition import Condition
         ({"batch_norm_momentum": 1.5}, "batch_norm_momentum should be .* equal to 1; got 1.5"),
         ({"keep_weights": 1}, "keep_weights should be a valid boolean; got 1"),
         ({"data": None}, "data should be a valid string; got None"),
+        ({"model": "transformer", "width": 6}, "width .* must be a multiple of 4; got 6"),
         ({"measure_noise": True}, "measure_noise .* needs ranks of 2 or more"),
     ],
 )
@@ -71,6 +72,13 @@ def test_a_warmup_begins_at_the_single_rate_and_ends_exactly_at_the_full_one():
     rises = [after - before for before, after in itertools.pairwise(rates[:11])]
     assert rises == pytest.approx([0.07] * 10)
     assert rates[10:] == [condition.full_rate] * 10
+
+
+def test_a_warmup_to_a_rate_that_is_not_scaled_begins_at_zero():
+    condition = Condition(learning_rate=0.1, warmup_epochs=2, epochs=4)
+    rates = [condition.rate_at(step, steps_per_epoch=5) for step in range(20)]
+    assert rates[:11] == pytest.approx([step / 100 for step in range(11)])
+    assert rates[10:] == [0.1] * 10
 
 
 def test_the_step_schedule_falls_after_a_half_and_three_quarters_of_the_epochs():

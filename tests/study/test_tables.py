@@ -4,13 +4,14 @@ import statistics
 import subprocess
 import sys
 
+import pandas as pd
 import pytest
 from study_runs import record
 
 from hvdcourse.errors import BadInput
 from hvdcourse.plots.studies import plot_curves
 from hvdcourse.study.records import Records
-from hvdcourse.study.tables import summary, to_text
+from hvdcourse.study.tables import at_training_loss, summary, to_text
 
 
 def run(seed=0, condition="one", accuracy=0.5, epoch=None, **changed):
@@ -97,3 +98,22 @@ def test_curves_show_each_of_many_conditions_in_a_style_of_its_own():
     lines = axes.get_lines()
     assert [line.get_label() for line in lines] == [f"{name} (1 seed)" for name in names]
     assert len({(line.get_color(), line.get_linestyle()) for line in lines}) == 14
+
+
+def test_at_equal_training_loss_the_first_epoch_that_comes_so_low_counts():
+    def epochs(*rows):
+        return {"epochs": [
+            {"loss": loss, "test_accuracy": accuracy, "step": 10 * number}
+            for number, (loss, accuracy) in enumerate(rows, start=1)
+        ]}  # fmt: skip
+
+    runs = [
+        record(0, "one") | epochs((2.0, 0.1), (0.5, 0.6), (0.4, 0.9)),
+        record(1, "one") | epochs((0.5, 0.8), (None, 0.0), (0.1, 0.7)),
+        record(0, "two") | epochs((0.6, 0.3)),
+    ]
+    table = at_training_loss(runs, levels=[0.5, 0.2])
+    assert table.loc[(0.5, "one")].tolist() == pytest.approx([2, 0.7, 0.141, 15], abs=1e-3)
+    assert table.loc[(0.2, "one")].tolist()[:2] == [1, 0.7]
+    assert table.loc[(0.2, "two"), "seeds"] == 0
+    assert pd.isna(table.loc[(0.2, "two"), "test accuracy"])

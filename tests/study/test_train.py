@@ -87,7 +87,7 @@ def test_more_images_than_there_are_is_refused():
 SHORT = Condition(images=64, epochs=2, width=1, learning_rate=0.5, batch_norm="local")
 
 
-@pytest.mark.parametrize("optimizer", ["sgd", "lamb", "novograd"])
+@pytest.mark.parametrize("optimizer", ["sgd", "adam", "lamb", "novograd"])
 def test_a_run_is_the_same_whatever_was_trained_before_it(optimizer):
     condition = replace(SHORT, optimizer=optimizer)
 
@@ -106,6 +106,14 @@ def test_a_run_is_the_same_whatever_was_trained_before_it(optimizer):
     assert fresh == alone
 
 
+def test_trust_ratios_are_recorded_unless_they_are_not_wanted():
+    condition = replace(SHORT, optimizer="lamb")
+    for kept in (True, False):
+        asked = replace(condition, keep_trust_ratios=kept)
+        found, _ = train(asked, 0, load("digits"), lambda row: None)
+        assert ("trust_ratios" in found) is kept
+
+
 FIELDS = {field.name for field in fields(Condition)}
 OTHER_SETTINGS = {
     "data": "mnist",
@@ -113,6 +121,8 @@ OTHER_SETTINGS = {
     "hold_out": 10,
     "model": "wide_resnet",
     "width": 2,
+    "blocks": 2,
+    "layer_norm": "pre",
     "batch_norm": "none",
     "batch_norm_momentum": 0.5,
     "optimizer": "lamb",
@@ -128,6 +138,7 @@ OTHER_SETTINGS = {
     "target": 0.5,
     "evaluate_every": 2,
     "measure_noise": True,
+    "keep_trust_ratios": False,
     "keep_weights": True,
 }
 

@@ -46,6 +46,17 @@ def test_a_picture_is_what_the_code_draws(name, drawn):
     assert differs.sum() < 50, f"images/{name} is not what the code draws: make figures"
 
 
+@pytest.mark.parametrize("name", FIGURES)
+def test_no_text_leaves_the_figure(name):
+    canvas = FIGURES[name]()
+    right, top = canvas.figure.bbox.max
+    assert canvas.axes.texts
+    for text in canvas.axes.texts:
+        box = text.get_window_extent()
+        within = box.x0 >= 0 and box.y0 >= 0 and box.x1 <= right and box.y1 <= top
+        assert within, text.get_text()
+
+
 def test_the_map_follows_the_imports(monkeypatch):
     graph = rooms.grimp.build_graph(rooms.PACKAGE, cache_dir=None)
     monkeypatch.setattr(rooms.grimp, "build_graph", lambda *_, **__: graph)
