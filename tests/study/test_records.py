@@ -10,6 +10,7 @@ import pytest
 from course import NOTEBOOKS
 from study_runs import record
 
+from hvdcourse.study.condition import Condition
 from hvdcourse.study.grid import read_grid
 from hvdcourse.study.records import FORMAT, append_record, digest, key_of, read_records
 
