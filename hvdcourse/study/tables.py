@@ -73,15 +73,21 @@ def row_of(condition: str, runs: list[Record]) -> dict[str, Any]:
 def at_training_loss(runs: Iterable[Record], levels: Iterable[float]) -> pd.DataFrame:
     """Return the test accuracies at equal training loss: a row for each level and condition.
 
-    Each run counts with the first epoch whose training loss is at most the level; ``seeds`` says
-    how many came so far, and the other columns are their test accuracy and their steps.
+    Each run counts with the first epoch that ended at no more than the level. A record has the mean
+    of the loss over each epoch, and it falls within one; so the mean over the *next* epoch stands
+    for the loss at the end of this one. ``seeds`` says how many runs came so far, and the other
+    columns are their test accuracy and their steps.
     """
     rows = []
     for level in levels:
         reached: dict[str, list[Record]] = {}
         for run in runs:
             first = reached.setdefault(run["condition"], [])
-            low = (row for row in run["epochs"] if row["loss"] is not None and row["loss"] <= level)
+            low = (
+                row
+                for row, following in itertools.pairwise(run["epochs"])
+                if following["loss"] is not None and following["loss"] <= level
+            )
             first.extend(itertools.islice(low, 1))
         for name, epochs in reached.items():
             found = pd.DataFrame(epochs, columns=["test_accuracy", "step"], dtype=float)

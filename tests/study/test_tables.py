@@ -100,7 +100,7 @@ def test_curves_show_each_of_many_conditions_in_a_style_of_its_own():
     assert len({(line.get_color(), line.get_linestyle()) for line in lines}) == 14
 
 
-def test_at_equal_training_loss_the_first_epoch_that_comes_so_low_counts():
+def test_at_equal_training_loss_the_first_epoch_that_ends_so_low_counts():
     def epochs(*rows):
         return {"epochs": [
             {"loss": loss, "test_accuracy": accuracy, "step": 10 * number}
@@ -108,12 +108,13 @@ def test_at_equal_training_loss_the_first_epoch_that_comes_so_low_counts():
         ]}  # fmt: skip
 
     runs = [
-        record(0, "one") | epochs((2.0, 0.1), (0.5, 0.6), (0.4, 0.9)),
-        record(1, "one") | epochs((0.5, 0.8), (None, 0.0), (0.1, 0.7)),
+        record(0, "one") | epochs((2.0, 0.1), (0.6, 0.6), (0.4, 0.9)),
+        record(1, "one") | epochs((0.5, 0.8), (None, 0.0), (0.1, 0.7), (0.1, 0.9)),
         record(0, "two") | epochs((0.6, 0.3)),
     ]
     table = at_training_loss(runs, levels=[0.5, 0.2])
-    assert table.loc[(0.5, "one")].tolist() == pytest.approx([2, 0.7, 0.141, 15], abs=1e-3)
-    assert table.loc[(0.2, "one")].tolist()[:2] == [1, 0.7]
+    # The loss at the end of an epoch is that of the next one.
+    assert table.loc[(0.5, "one")].tolist() == pytest.approx([2, 0.3, 0.424, 20], abs=1e-3)
+    assert table.loc[(0.2, "one")].tolist()[:2] == [1, 0.0]
     assert table.loc[(0.2, "two"), "seeds"] == 0
     assert pd.isna(table.loc[(0.2, "two"), "test accuracy"])
