@@ -8,6 +8,7 @@ learner's own script gets appears above them when the cell is run.
 import ast
 import html
 import io
+import re
 import sys
 import tempfile
 from pathlib import Path
@@ -23,6 +24,8 @@ from hvdcourse.paths import NOTEBOOKS, SOLUTIONS
 TAG = "recorded-verdicts"
 SUMMARY = "Recorded verdicts: an unfinished script, and a finished one"
 COLUMNS = 96
+# How long a check took says more of the machine that recorded it.
+SECONDS = re.compile(r" \(\d+\.\d s\)$")
 
 
 def checked(cell: nbformat.NotebookNode) -> tuple[str, list[int] | None] | None:
@@ -48,7 +51,7 @@ def as_text(verdict: ExerciseVerdict) -> str:
     """Return the table of a verdict as plain text."""
     console = Console(file=io.StringIO(), record=True, width=COLUMNS, highlight=False)
     console.print(verdict)
-    return console.export_text().rstrip()
+    return SECONDS.sub("", console.export_text().rstrip())
 
 
 def recording(name: str, steps: list[int] | None) -> str:
