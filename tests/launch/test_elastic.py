@@ -40,7 +40,7 @@ def slow_script(tmp_path):
     A worker that dies after another has ended makes Horovod's launcher fail.
     """
     path = tmp_path / "elastic.py"
-    loop = "        for rows in share:\n"
+    loop = "        losses = [\n"
     slow = ("import tensorflow as tf\n", "import time\n\nimport tensorflow as tf\n")
     path.write_text(changed("elastic", slow, (loop, f"        time.sleep(0.3)\n{loop}")))
     return path
