@@ -1,12 +1,16 @@
 """What checks conclude from evidence that is made up: mistakes that would each cost a run."""
 
+import itertools
+
 import numpy as np
 import pytest
 
 from hvdcourse.checks.evidence import ObservedRun, Unmet, percent
 from hvdcourse.checks.exercises import (
+    cifar,
     fashion_mnist,
     input_pipeline,
+    learning_rate,
     ring_allreduce,
     shares,
     training,
@@ -196,3 +200,13 @@ def test_images_come_faster_than_through_the_plain_pipeline(seconds, said):
     text = told(input_pipeline.demand_speed, fed_in(seconds, True))
     assert said in text
     assert bool(said) == bool(text)
+
+
+@pytest.mark.parametrize("factor", [1, 2, 3**0.5, 3, 9])
+def test_no_multiple_of_one_of_cifars_rates_is_taken_for_the_other_one_scaled(factor):
+    for _ in range(200):
+        drawn = cifar.arguments()
+        for one, other in itertools.permutations(
+            (drawn["learning_rate"], drawn["lamb_learning_rate"])
+        ):
+            assert not learning_rate.is_any_of(factor * one, [other, 3 * other]), drawn

@@ -28,7 +28,7 @@ def arguments() -> dict[str, Any]:
         "images": random.randrange(290, 312),
         "epochs": EPOCHS,
         "batch_size": 21,
-        "learning_rate": round(random.uniform(0.03, 0.04), 4),
+        "learning_rate": round(random.uniform(0.04, 0.05), 4),
         "lamb_learning_rate": round(random.uniform(0.008, 0.012), 4),
         "warmup_epochs": 2,
         "seed": random.randrange(1000),
