@@ -169,6 +169,12 @@ def counted(count: int, noun: str) -> str:
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
+def named_ranks(ranks: Sequence[int]) -> str:
+    """Return ranks by their numbers: "rank 0", "ranks 0 and 1", "ranks 0, 1 and 2"."""
+    *others, last = map(str, ranks)
+    return f"ranks {', '.join(others)} and {last}" if others else f"rank {last}"
+
+
 def percent(share: float) -> str:
     """Return a share as text: 0.0123 as "1.2 %", 1.234 as "123 %"."""
     return f"{100 * share:.2g} %" if share < 0.095 else f"{100 * share:.0f} %"

@@ -12,6 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from hvdcourse.checks.display import MET, UNMET, Displayed
+from hvdcourse.checks.evidence import named_ranks
 from hvdcourse.checks.hints import LEVELS, Hints, hints_for
 
 # What ranks print may hold characters, such as those that move a cursor, that XML cannot.
@@ -23,18 +24,16 @@ _OF_RANK = re.compile("rank ([0-9]+): (.*)", re.DOTALL)
 
 def by_saying(lines: list[str]) -> list[str]:
     """Return lines with one for all the ranks of which the same is said."""
-    ranks: dict[str, list[str]] = {}
+    ranks: dict[str, list[int]] = {}
     for of_rank in filter(None, map(_OF_RANK.fullmatch, lines)):
-        ranks.setdefault(of_rank[2], []).append(of_rank[1])
+        ranks.setdefault(of_rank[2], []).append(int(of_rank[1]))
     told = []
     for line in lines:
         match = _OF_RANK.fullmatch(line)
         if match is None:
             told.append(line)
         elif who := ranks.pop(match[2], []):
-            *others, last = who
-            ranks_in_words = f"ranks {', '.join(others)} and {last}" if others else f"rank {last}"
-            told.append(f"{ranks_in_words}: {match[2]}")
+            told.append(f"{named_ranks(who)}: {match[2]}")
     return told
 
 

@@ -35,7 +35,9 @@ class Condition:
         blocks: of the transformer, of attention and a dense layer each.
         layer_norm: of the transformer, ``"post"`` or ``"pre"``: after each sum or before.
         batch_norm: ``"none"``, ``"local"`` (each rank over its own batch) or ``"sync"``.
-        batch_norm_momentum: how much of the moving averages stays in each step.
+        ghost_batches: parts into which each rank's batch is cut for local batch normalization.
+        batch_norm_momentum: how much of the moving averages stays in each update: one a step, or
+            one for each ghost batch.
         optimizer: ``"sgd"`` with momentum 0.9, ``"adam"``, ``"lamb"`` or ``"novograd"``.
         learning_rate: the rate at ``base_batch_size``.
         scaling: how the rate grows with k = global batch size / base batch size: not
@@ -64,6 +66,7 @@ class Condition:
     blocks: PositiveInt = 12
     layer_norm: Literal["post", "pre"] = "post"
     batch_norm: Literal["none", "local", "sync"] = "none"
+    ghost_batches: PositiveInt = 1
     batch_norm_momentum: Annotated[float, Field(ge=0, le=1)] = 0.99
     optimizer: Literal["sgd", "adam", "lamb", "novograd"] = "sgd"
     learning_rate: PositiveFloat = 0.05
@@ -91,6 +94,8 @@ class Condition:
                 raise BadInput(f"{name} {expected}; got {value!r}") from None
         if self.measure_noise and self.ranks < 2:
             raise BadInput("measure_noise compares ranks: it needs ranks of 2 or more")
+        if self.ghost_batches > 1 and self.batch_norm != "local":
+            raise BadInput(f"ghost_batches need batch_norm 'local'; got {self.batch_norm!r}")
         if self.model == "transformer" and self.width % 4:
             raise BadInput(f"width of a transformer must be a multiple of 4; got {self.width}")
 

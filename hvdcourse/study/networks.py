@@ -65,7 +65,7 @@ def build_model(condition: Condition, image_shape: ImageShape, classes: int) -> 
     kind = condition.batch_norm
     # One rank alone has nobody to average with, though other runs train beside it.
     kind = "local" if kind == "sync" and condition.ranks == 1 else kind
-    normalise = normalisation(kind, condition.batch_norm_momentum)
+    normalise = normalisation(kind, condition.batch_norm_momentum, condition.ghost_batches)
     if condition.model == "convnet":
         model = convnet(image_shape, classes, condition.width, normalise)
     elif condition.model == "transformer":

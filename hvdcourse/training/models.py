@@ -3,6 +3,7 @@
 import itertools
 import warnings
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
@@ -96,13 +97,42 @@ def residual_block(
     return layers.Add()([x, outer])
 
 
-def normalisation(kind: str, momentum: float = 0.99) -> Callable[[tf.Tensor], tf.Tensor]:
+class GhostBatchNormalization(tf.keras.layers.BatchNormalization):
+    """Batch normalization over each of several equal parts of the batch: arXiv:1705.08741.
+
+    As in the paper, each part also updates the moving averages, one after the other. Keras' own
+    ``virtual_batch_size`` updates them once a step, and fails where it does not divide the batch.
+    """
+
+    def __init__(self, ghost_batches: int, **options: Any):
+        super().__init__(**options)
+        self.ghost_batches = ghost_batches
+
+    def get_config(self) -> dict[str, Any]:
+        """Return what makes the same layer again."""
+        return {**super().get_config(), "ghost_batches": self.ghost_batches}
+
+    def call(self, inputs: tf.Tensor, training: bool | None = None) -> tf.Tensor:
+        """Return the normalized images, in their order; for ``training`` part by part."""
+        normalize = super().call
+        if not training:
+            return normalize(inputs, training=training)
+        count = tf.shape(inputs)[0]
+        cuts = [count * part // self.ghost_batches for part in range(self.ghost_batches + 1)]
+        parts = [inputs[begin:end] for begin, end in itertools.pairwise(cuts)]
+        return tf.concat([normalize(part, training=True) for part in parts], axis=0)
+
+
+def normalisation(
+    kind: str, momentum: float = 0.99, ghost_batches: int = 1
+) -> Callable[[tf.Tensor], tf.Tensor]:
     """Return what normalises a tensor: a new layer at each call.
 
     Args:
         kind: ``"none"``; ``"local"`` for batch normalisation (arXiv:1502.03167) over the rank's
             own batch; ``"sync"`` for that over the batches of all ranks, ``hvd.init()`` first.
-        momentum: how much of the moving averages stays in each training step.
+        momentum: how much of the moving averages stays in each update.
+        ghost_batches: parts into which the rank's own batch is cut, for ``"local"``.
     """
     number = itertools.count(1)
 
@@ -111,7 +141,10 @@ def normalisation(kind: str, momentum: float = 0.99) -> Callable[[tf.Tensor], tf
             return x
         name = f"batch_norm_{next(number)}"
         if kind == "local":
-            return tf.keras.layers.BatchNormalization(momentum=momentum, name=name)(x)
+            options = {"momentum": momentum, "name": name}
+            if ghost_batches > 1:
+                return GhostBatchNormalization(ghost_batches, **options)(x)
+            return tf.keras.layers.BatchNormalization(**options)(x)
         import horovod.tensorflow as hvd
 
         # Horovod's layer still looks at a property that Keras has given up, and catches the error.

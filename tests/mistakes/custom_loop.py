@@ -107,7 +107,7 @@ ROUNDS = (
             4,
             "all images everywhere",
             (SHARE, SHARE.replace("hvd.rank(), hvd.size()", "0, 1")),
-            said="ranks 0 and 1 and 2 train on the same images",
+            said="ranks 0, 1 and 2 train on the same images",
         ),
         mistake(
             5,

@@ -31,6 +31,7 @@ from hvdcourse.study.condition import Condition
         ({"keep_weights": 1}, "keep_weights should be a valid boolean; got 1"),
         ({"data": None}, "data should be a valid string; got None"),
         ({"model": "transformer", "width": 6}, "width .* must be a multiple of 4; got 6"),
+        ({"ghost_batches": 2}, "ghost_batches need batch_norm 'local'; got 'none'"),
         ({"measure_noise": True}, "measure_noise .* needs ranks of 2 or more"),
     ],
 )

@@ -124,6 +124,7 @@ OTHER_SETTINGS = {
     "blocks": 2,
     "layer_norm": "pre",
     "batch_norm": "none",
+    "ghost_batches": 2,
     "batch_norm_momentum": 0.5,
     "optimizer": "lamb",
     "learning_rate": 0.1,
@@ -172,7 +173,7 @@ def test_runs_that_share_a_network_would_build_the_same_one():
     assert graph_of(other) == graph_of(LAYERWISE)
 
 
-@pytest.mark.parametrize("name", ["width", "batch_norm_momentum", "weight_decay"])
+@pytest.mark.parametrize("name", ["width", "ghost_batches", "batch_norm_momentum", "weight_decay"])
 def test_another_network_shows_in_its_graph(name):
     other = replace(LAYERWISE, **{name: OTHER_SETTINGS[name]})
     assert graph_of(other) != graph_of(LAYERWISE)

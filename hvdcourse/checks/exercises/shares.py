@@ -6,7 +6,7 @@ from collections import Counter
 
 import numpy as np
 
-from hvdcourse.checks.evidence import ObservedRank, ObservedRun, Unmet, demand
+from hvdcourse.checks.evidence import ObservedRank, ObservedRun, Unmet, demand, named_ranks
 from hvdcourse.checks.exercises.training_notes import SMALL, demand_finite, notes
 from hvdcourse.data.sets import load_digits
 from hvdcourse.rank.fingerprints import identities
@@ -75,13 +75,8 @@ def check_shares(run: ObservedRun) -> None:
 
 def same_shares(shares: list[Counter]) -> str:
     """Say which ranks have the same images; "" where no two have."""
-    pairs = [
-        pair
-        for pair in itertools.combinations(range(len(shares)), 2)
-        if shares[pair[0]] == shares[pair[1]]
-    ]
-    same = " and ".join(map(str, sorted({rank for pair in pairs for rank in pair})))
-    return f"; ranks {same} train on the same images" if pairs else ""
+    same = [rank for rank, share in enumerate(shares) if shares.count(share) > 1]
+    return f"; {named_ranks(same)} train on the same images" if same else ""
 
 
 def check_fewer_steps(run: ObservedRun, steps: int) -> None:
@@ -129,9 +124,9 @@ def check_validation(run: ObservedRun, metrics: str) -> None:
 def same_as(rank: int, shares: list[set[int]]) -> str:
     """Say which other ranks have some of a rank's images; "" where none has."""
     others = [n for n, share in enumerate(shares) if n != rank and share & shares[rank]]
-    return (
-        f", some of which rank {' and '.join(map(str, others))} evaluates as well" if others else ""
-    )
+    if not others:
+        return ""
+    return f", some of which {named_ranks(others)} evaluate{'s' * (len(others) == 1)} as well"
 
 
 def check_metric(run: ObservedRun, report: str, name: str, by_share: list[np.ndarray]) -> None:
