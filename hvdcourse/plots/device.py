@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.figure import Figure
+from matplotlib.ticker import LogLocator
 
 from hvdcourse.plots.palette import BLUE, DARK_GREY, GREEN, GREY, INK, ORANGE, VERMILION
 
@@ -36,6 +37,9 @@ def plot_batch_sizes(times: Mapping[int, Sequence[float]], t0: float, t1: float)
     axes.set(xlabel="batch size B", ylabel="throughput (images/s)")
     axes.set_xticks(sizes, [str(size) for size in sizes])
     axes.minorticks_off()
+    # Powers of ten alone would leave the plateau without a number.
+    axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    axes.yaxis.set_major_formatter("{x:,.0f}")
     axes.legend(frameon=False, loc="lower right")
     axes.spines[["top", "right"]].set_visible(False)
     return figure
@@ -76,6 +80,7 @@ def plot_roofline(
         axes.text(
             0.85 * x, np.sqrt(top * y) / 1e9, f"overhead:\n{top / y:.0f} times below",
             color=VERMILION, ha="right", va="center", fontsize=9,
+            bbox={"facecolor": "white", "edgecolor": "none", "pad": 1},  # over the roof
         )  # fmt: skip
     axes.set(xscale="log", yscale="log", ylabel="operations per second (Gflop/s)")
     axes.set_xlabel("arithmetic intensity I (operations per byte)")

@@ -255,4 +255,45 @@ ROUNDS = (
         ),
         crashes=True,
     ),
+    # Plain Python numbers and tensors where Horovod or NumPy wants an array.
+    together(
+        mistake(
+            8,
+            "a number for an array",
+            (BARRIER, BARRIER.replace("np.float32(0)", "0.0")),
+            said="'float' object has no attribute 'dtype'",
+        ),
+        crashes=True,
+        only=True,
+    ),
+    together(
+        mistake(
+            3,
+            "a tensor for an array",
+            (BROADCAST, BROADCAST.replace(".numpy()", "")),
+            said="has different ndims",
+        ),
+        crashes=True,
+        only=True,
+    ),
+    together(
+        mistake(
+            4,
+            "tensors of two types",
+            (MEAN, "mean = hvd.allreduce(total) / hvd.allreduce(np.array(len(rows)))"),
+            said="must have the same dtype",
+        ),
+        crashes=True,
+        only=True,
+    ),
+    together(
+        mistake(
+            6,
+            "splits of 64 bits",
+            (ALLTOALL, ALLTOALL.replace(".astype(np.int32)", "")),
+            said="was expected to be a int32 tensor",
+        ),
+        crashes=True,
+        only=True,
+    ),
 )
