@@ -3,7 +3,7 @@
 import sys
 from html import escape
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from docutils import nodes
 from docutils.parsers.rst import directives
@@ -43,6 +43,8 @@ revealjs_script_conf = {
         "mathjax": "_static/MathJax.js",
         "config": "TeX-AMS-MML_HTMLorMML-full,Safe",
         "tex2jax": {"inlineMath": [["\\(", "\\)"]]},
+        # The only fonts that jupyter_server_mathjax brings.
+        "HTML-CSS": {"availableFonts": [], "webFont": "STIX-Web", "imageFont": None},
     },
 }
 revealjs_script_plugins = [
@@ -83,7 +85,7 @@ class StoredPicture(Stored):
     """A plot that a cell has stored; the directive's content is its text alternative."""
 
     has_content = True
-    option_spec = {"number": directives.positive_int}
+    option_spec: ClassVar = {"number": directives.positive_int}
 
     def html(self) -> str:
         """Return the picture, which the page holds itself."""
@@ -96,7 +98,7 @@ class StoredPicture(Stored):
 class StoredText(Stored):
     """Lines that a cell has stored: those that match `lines`, each up to what matches `cut`."""
 
-    option_spec = {"lines": directives.unchanged, "cut": directives.unchanged}
+    option_spec: ClassVar = {"lines": directives.unchanged, "cut": directives.unchanged}
 
     def html(self) -> str:
         """Return the lines, in letters as large as the longest line allows."""

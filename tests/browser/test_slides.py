@@ -25,8 +25,8 @@ MEASURE = """() => {
       notes: [...slide.querySelectorAll('aside.notes')].map(one => one.textContent).join(),
       unnamed: slide.querySelectorAll('img:not([alt]), img[alt=""]').length,
       broken: [...slide.querySelectorAll('img')].filter(one => !one.naturalWidth).length,
-      formulas: slide.querySelectorAll('.math').length,
-      typeset: slide.querySelectorAll('.math .MathJax').length,
+      formulas: slide.querySelectorAll('.math.notranslate').length,
+      typeset: slide.querySelectorAll('.math.notranslate .MathJax').length,
     };
   });
 }"""
@@ -54,7 +54,7 @@ def test_a_deck_can_be_taught_from(browser, lesson):
     page.on("request", lambda request: asked.append(request.url))
     page.on("pageerror", lambda error: errors.append(str(error)))
     page.goto((BUILT / f"{lesson}.html").as_uri())
-    page.wait_for_function("Reveal.isReady() && window.MathJax && MathJax.Hub.Queue")
+    page.wait_for_function("Reveal.isReady() && Boolean(window.MathJax?.Hub?.Queue)")
     page.evaluate("() => new Promise(done => MathJax.Hub.Queue(done))")
     slides = page.evaluate(MEASURE)
     page.close()
