@@ -58,7 +58,9 @@ def test_a_deck_can_be_taught_from(browser, lesson):
     page.evaluate("() => new Promise(done => MathJax.Hub.Queue(done))")
     slides = page.evaluate(MEASURE)
     page.close()
-    elsewhere = [url for url in asked if not url.startswith(("file:", "data:", "blob:", "about:blank"))]
+    elsewhere = [
+        url for url in asked if not url.startswith(("file:", "data:", "blob:", "about:blank"))
+    ]
     assert elsewhere == []
     assert errors == []
     assert 10 <= len(slides) <= 15
