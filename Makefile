@@ -5,12 +5,12 @@ BIN := .venv/bin
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 export OPAL_PREFIX := $(CURDIR)/.venv
 unexport VIRTUAL_ENV
-PYTHON_FILES := hvdcourse notebooks source_code solutions tests tools
+PYTHON_FILES := hvdcourse notebooks slides source_code solutions tests tools
 AS_ROOT := $(if $(filter 0,$(shell id -u)),--allow-root)
 
 .DEFAULT_GOAL := help
 .PHONY: help lab test test-fast test-pythons course setup setup-tests gpu clean lint format exercises \
-	figures notebooks verdicts browser-test cluster-test bench bench-startup try-next
+	figures notebooks verdicts browser-test cluster-test bench bench-startup try-next slides
 
 help:
 	@echo "make lab           set everything up and open the course in JupyterLab"
@@ -27,6 +27,7 @@ help:
 	@echo "make figures       draw the figures in images/ anew"
 	@echo "make notebooks     run every notebook, solved, and store its outputs in place"
 	@echo "make verdicts      record the verdicts that the lessons show"
+	@echo "make slides        build a deck for each lesson, with notes for the speaker, in build/slides/"
 	@echo "make browser-test  run the first lesson in JupyterLab in a real browser"
 	@echo "make cluster-test  test several hosts and Slurm on this machine; needs root"
 	@echo "make try-next      build and check against the newest TensorFlow, in build/try-next/"
@@ -75,7 +76,7 @@ lint:
 	lint-imports --no-logo
 	mypy
 	nb-clean check $(NOTEBOOK_FORMAT) notebooks
-	codespell *.md .github hvdcourse notebooks solutions tests tools
+	codespell *.md .github hvdcourse notebooks slides solutions tests tools
 
 format:
 	ruff format $(PYTHON_FILES)
@@ -93,8 +94,12 @@ figures:
 notebooks: setup
 	python tools/course.py --in-place
 
-browser-test:
-	@tools/setup.sh --group browser
+slides:
+	@tools/setup.sh --group book
+	sphinx-build -b revealjs -E -W --keep-going -q -d build/slides-doctrees slides build/slides
+
+browser-test: slides
+	@tools/setup.sh --group browser --group book
 	tools/browser-test.sh
 
 verdicts: setup
