@@ -29,7 +29,7 @@ python_maximum_signature_line_length = 60
 
 html_theme = "sphinx_book_theme"
 html_title = project
-html_static_path = [str(Path(__file__).parent / "_static"), STATIC_ASSETS_PATH]
+html_static_path = [str(Path(__file__).parent / "_static"), str(STATIC_ASSETS_PATH)]
 html_css_files = ["book.css"]
 html_copy_source = False
 html_theme_options = {

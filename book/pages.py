@@ -36,6 +36,9 @@ def linked(text: str, page: Path) -> str:
         file = (page.parent / target).resolve()
         if file.parent.name == "source_code" and file.stem in NAMES:
             target = f"../exercises/{file.stem}.md"
+        elif anchor == "#mpirun" and "glossary" not in target:
+            # Lesson 3's "table of these flags".
+            target, anchor = "../reference_card.md", ""
         elif target == "recorded/":
             target = "../recorded.md"
         elif file.is_file() and file.suffix not in (".md", ".ipynb"):
@@ -57,6 +60,7 @@ def write(page: str, text: str) -> None:
 def lesson(notebook: nbformat.NotebookNode, path: Path) -> nbformat.NotebookNode:
     """Return a lesson for the book: links changed, and every plot with a text alternative."""
     notebook.metadata.pop("widgets", None)
+    notebook.metadata["language_info"] = {"name": "python", "pygments_lexer": "ipython3"}
     heading = ""
     for cell in notebook.cells:
         if cell.cell_type == "markdown":
@@ -82,7 +86,7 @@ def python(code: str) -> str:
 def step_help(exercise: Exercise, step: Step) -> str:
     """Return the hints for a step, one fold each, and its solution."""
     question, place, shape = hints_for(exercise.name, step.number)
-    texts = zip(LEVELS, (question, place, python(shape)), strict=True)
+    texts = zip(LEVELS, (question, place, f"```text\n{shape}\n```"), strict=True)
     hints = [folded(f"Hint {n}: {name}", text) for n, (name, text) in enumerate(texts, 1)]
     solution = folded("Solution", python(solution_of_step(exercise, step.number)))
     return f"### Step {step.number}. {step.title}\n\n" + "".join([*hints, solution])
