@@ -20,7 +20,7 @@ myst_enable_extensions = ["amsmath", "dollarmath"]
 myst_heading_anchors = 4
 # MyST's settings are for MathJax 3; the one that the course installs, for its notebooks, is 2.7.
 myst_update_mathjax = False
-mathjax_path = "MathJax.js?config=TeX-AMS_CHTML-full,Safe"
+mathjax_path = "MathJax.js?config=TeX-AMS-MML_HTMLorMML-full,Safe"
 mathjax2_config = {"messageStyle": "none", "tex2jax": {"inlineMath": [["\\(", "\\)"]]}}
 
 autodoc_member_order = "bysource"
@@ -31,6 +31,7 @@ html_theme = "sphinx_book_theme"
 html_title = project
 html_static_path = [str(Path(__file__).parent / "_static"), str(STATIC_ASSETS_PATH)]
 html_css_files = ["book.css"]
+html_js_files = ["book.js"]
 html_copy_source = False
 html_theme_options = {
     "use_download_button": False,

@@ -186,7 +186,9 @@ def recorded_page() -> str:
         head = PARAGRAPH.match(grid.read_text())
         about = re.sub("^# ?", "", head[0] if head else "", flags=re.MULTILINE)
         records = f"[records](notebooks/recorded/{grid.stem}.jsonl)"
-        text += f"\n### {grid.stem}\n\n{about}\n[Grid](notebooks/recorded/{grid.name}), {records}.\n"
+        text += (
+            f"\n### {grid.stem}\n\n{about}\n[Grid](notebooks/recorded/{grid.name}), {records}.\n"
+        )
     unnamed = [file.name for file in folder.iterdir() if f"/{file.name})" not in text]
     if unnamed:
         raise SystemExit(f"error: book/recorded.md does not tell of {', '.join(unnamed)}")
@@ -199,7 +201,10 @@ def main() -> None:
     stored = {path.stem: nbformat.read(path, as_version=4) for path in LESSONS}
     for exercise in EXERCISES:
         for folder in ("source_code", "solutions"):
-            write(f"{folder}/{exercise.name}.py", (PROJECT / folder / f"{exercise.name}.py").read_text())
+            write(
+                f"{folder}/{exercise.name}.py",
+                (PROJECT / folder / f"{exercise.name}.py").read_text(),
+            )
         write(f"exercises/{exercise.name}.md", exercise_page(exercise, stored))
     write("exercises/index.md", exercises_page())
     for path in (NOTEBOOKS / "glossary.md", HOROVOD_ON_TENSORFLOW):

@@ -57,7 +57,7 @@ def test_pages_are_readable_and_ask_no_other_host(browser, scheme, width):
         page.goto(f"{(BOOK / name).as_uri()}.html")
         assert page.locator("html").get_attribute("data-theme") == scheme
         if name.startswith("notebooks"):
-            expect(page.locator(".mjx-chtml").first).to_be_attached(timeout=30_000)
+            expect(page.locator(".math .MathJax").first).to_be_attached(timeout=30_000)
         wrong = wrong_with(page)
         assert not wrong, f"{name}:\n" + "\n".join(wrong)
         assert page.evaluate("document.documentElement.scrollWidth") <= width, name
