@@ -1,5 +1,7 @@
-"""Assembles what Sphinx makes the book of, in ``build/book/source``: the lessons as they are stored,
-this folder's pages, and a page for each exercise, made from the manifest, its hints and solution.
+"""Assembles what Sphinx makes the book of, in ``build/book/source``.
+
+These are the lessons as they are stored, this folder's pages, and a page for each exercise, made
+from the manifest, its hints and its solution.
 """
 
 import re
@@ -29,7 +31,7 @@ PARAGRAPH = re.compile(r"(?:# .*\n)+")
 
 
 def linked(text: str, page: Path) -> str:
-    """Return Markdown whose links lead to the book's pages, and bring along the files it links to."""
+    """Return Markdown with links to the book's pages, and bring along the files it links to."""
 
     def link(match: re.Match[str]) -> str:
         target, anchor = match[1], (match[2] or "").lower()
@@ -67,7 +69,7 @@ def lesson(notebook: nbformat.NotebookNode, path: Path) -> nbformat.NotebookNode
             cell.source = linked(cell.source, path)
             heading = next(reversed(re.findall("^#+ (.*)", cell.source, re.MULTILINE)), heading)
         else:
-            alt = f"Plot of the section “{heading}”, made by the code above; the text tells what it shows"
+            alt = f"Plot of the section “{heading}”; the text around it tells what it shows"
             cell.metadata["mystnb"] = {"image": {"alt": alt}}
     notebook.cells = [cell for cell in notebook.cells if cell.source.strip()]
     return notebook
@@ -106,7 +108,8 @@ def exercise_page(exercise: Exercise, lessons: dict[str, nbformat.NotebookNode])
     helps = "\n".join(step_help(exercise, step) for step in exercise.steps)
     return f"""# {name}.py
 
-An exercise of {" and ".join(where)}. You edit `source_code/{name}.py`; its first lines say how to start it.
+An exercise of {" and ".join(where)}. You edit `source_code/{name}.py`; its first lines say how to
+start it.
 To check it, and to get a hint for step 1:
 
     hvdcourse check {name}
@@ -143,8 +146,8 @@ def exercises_page() -> str:
     ]
     return f"""# Exercises
 
-You do these in `source_code/`, and `hvdcourse check NAME` judges what your script does. Each page has
-the script as you get it. Hints and solutions are folded.
+You do these in `source_code/`, and `hvdcourse check NAME` judges what your script does. Each page
+has the script as you get it. Hints and solutions are folded.
 
 | script | lesson | steps |
 |---|---|---|
@@ -170,8 +173,8 @@ def mistakes_page() -> str:
     parts = [(PAGES / "mistakes.md").read_text()]
     for exercise in EXERCISES:
         rows = [
-            f"| {step.number}. {step.title} | {'; '.join(mistakes_in(exercise.name, step.number))} |"
-            for step in exercise.steps
+            f"| {one.number}. {one.title} | {'; '.join(mistakes_in(exercise.name, one.number))} |"
+            for one in exercise.steps
         ]
         head = f"## {exercise.name}\n\n| step | mistakes |\n|---|---|\n"
         parts.append(head + "\n".join(rows) + "\n")
