@@ -5,12 +5,12 @@ BIN := .venv/bin
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 export OPAL_PREFIX := $(CURDIR)/.venv
 unexport VIRTUAL_ENV
-PYTHON_FILES := hvdcourse notebooks slides source_code solutions tests tools
+PYTHON_FILES := book hvdcourse notebooks slides source_code solutions tests tools
 AS_ROOT := $(if $(filter 0,$(shell id -u)),--allow-root)
 
 .DEFAULT_GOAL := help
 .PHONY: help lab test test-fast test-pythons course setup setup-tests gpu clean lint format exercises \
-	figures notebooks verdicts browser-test cluster-test bench bench-startup try-next slides
+	figures notebooks verdicts book slides browser-test cluster-test bench bench-startup try-next
 
 help:
 	@echo "make lab           set everything up and open the course in JupyterLab"
@@ -18,6 +18,7 @@ help:
 	@echo "make test-fast     prove in a minute and a half what needs no ranks"
 	@echo "make test-pythons  test on Python 3.10 and 3.13, which must be installed"
 	@echo "make course        run every notebook, solved; results in build/course/"
+	@echo "make book          build the book, a static site, in build/book/html/"
 	@echo "make setup         set everything up: .venv with the locked packages"
 	@echo "make gpu           set everything up anew, for GPUs; needs the CUDA toolkit"
 	@echo "make clean         remove .venv, .uv and build; your work and progress stay"
@@ -28,7 +29,7 @@ help:
 	@echo "make notebooks     run every notebook, solved, and store its outputs in place"
 	@echo "make verdicts      record the verdicts that the lessons show"
 	@echo "make slides        build a deck for each lesson, with notes for the speaker, in build/slides/"
-	@echo "make browser-test  run the first lesson in JupyterLab in a real browser"
+	@echo "make browser-test  try the book, the slides and the first lesson in a real browser"
 	@echo "make cluster-test  test several hosts and Slurm on this machine; needs root"
 	@echo "make try-next      build and check against the newest TensorFlow, in build/try-next/"
 	@echo "make bench         measure the training of a ResNet on CIFAR-10, in several forms"
@@ -76,7 +77,7 @@ lint:
 	lint-imports --no-logo
 	mypy
 	nb-clean check $(NOTEBOOK_FORMAT) notebooks
-	codespell *.md .github hvdcourse notebooks slides solutions tests tools
+	codespell *.md .github book hvdcourse notebooks slides solutions tests tools
 
 format:
 	ruff format $(PYTHON_FILES)
@@ -98,7 +99,14 @@ slides:
 	@tools/setup.sh --group book
 	sphinx-build -b revealjs -E -W --keep-going -q -d build/slides-doctrees slides build/slides
 
-browser-test: slides
+# No cell is run. A broken link or a page that nothing leads to is a warning, and so an error.
+book:
+	@tools/setup.sh --group book
+	PYTHONPATH=tests python book/pages.py
+	sphinx-build -q -W --keep-going -c book build/book/source build/book/html
+	@echo "The book is in build/book/html/index.html"
+
+browser-test: book slides
 	@tools/setup.sh --group browser --group book
 	tools/browser-test.sh
 

@@ -40,17 +40,17 @@ def load(
 ) -> DataSet:
     """Return a data set, by its name or by its folder: what ``--data`` of every script takes.
 
-    ==============  ===============  ======  ==========  ========
-    name            train and test   pixels  channels    download
-    ==============  ===============  ======  ==========  ========
-    digits          1,437 and 360    8x8     1           none
-    painters        3,181 and 790    64x64   3           none
-    mnist           60,000, 10,000   28x28   1           11 MB
-    fashion_mnist   60,000, 10,000   28x28   1           31 MB
-    cifar10         50,000, 10,000   32x32   3           170 MB
-    svhn            73,257, 26,032   32x32   3           246 MB
-    a folder        its own          its own 3           none
-    ==============  ===============  ======  ==========  ========
+    ==============  ===============  =======  ==========  ========
+    name            train and test   pixels   channels    download
+    ==============  ===============  =======  ==========  ========
+    digits          1,437 and 360    8x8      1           none
+    painters        3,181 and 790    64x64    3           none
+    mnist           60,000, 10,000   28x28    1           11 MB
+    fashion_mnist   60,000, 10,000   28x28    1           31 MB
+    cifar10         50,000, 10,000   32x32    3           170 MB
+    svhn            73,257, 26,032   32x32    3           246 MB
+    a folder        its own          its own  3           none
+    ==============  ===============  =======  ==========  ========
 
     A file is fetched once per machine: see ``hvdcourse.data.download``. The painters' pictures are
     drawn once per machine: see ``hvdcourse.data.painters``. A folder holds ``train/<class>/*.jpg``
