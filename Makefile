@@ -10,7 +10,7 @@ AS_ROOT := $(if $(filter 0,$(shell id -u)),--allow-root)
 
 .DEFAULT_GOAL := help
 .PHONY: help lab test test-fast test-pythons course setup setup-tests gpu clean lint format exercises \
-	figures notebooks verdicts book slides browser-test cluster-test bench bench-startup try-next
+	figures notebooks verdicts book slides browser-test cluster-test bench bench-startup try-next new-exercise
 
 help:
 	@echo "make lab           set everything up and open the course in JupyterLab"
@@ -25,6 +25,7 @@ help:
 	@echo "make lint          check the format of code and notebooks"
 	@echo "make format        put code and notebooks into that format"
 	@echo "make exercises     make source_code/ and the after_step files from solutions/"
+	@echo "make new-exercise NAME=my_exercise  lay out the files of a new exercise"
 	@echo "make figures       draw the figures in images/ anew"
 	@echo "make notebooks     run every notebook, solved, and store its outputs in place"
 	@echo "make verdicts      record the verdicts that the lessons show"
@@ -88,6 +89,10 @@ NOTEBOOK_FORMAT := --preserve-cell-outputs --preserve-execution-counts --preserv
 
 exercises:
 	python -m hvdcourse.checks.stages
+
+# LESSON=3 puts it into lesson 3.
+new-exercise: setup
+	@python tools/new_exercise.py "$(NAME)" --lesson "$(or $(LESSON),1)"
 
 figures:
 	cd tools && python -m figures

@@ -20,6 +20,8 @@ from hvdcourse.files import write_whole
 from hvdcourse.paths import PROJECT, SOURCE_CODE
 
 STATE_VARIABLE = "HVDCOURSE_STATE"
+PROJECT_STATE = ".hvdcourse"
+PROGRESS_FILE = "progress.json"
 _LOCK_SECONDS = 10
 
 
@@ -35,7 +37,7 @@ def state_folder() -> Path:
     if STATE_VARIABLE in os.environ:
         folder = Path(os.environ[STATE_VARIABLE])
     elif os.access(PROJECT, os.W_OK):
-        folder = PROJECT / ".hvdcourse"
+        folder = PROJECT / PROJECT_STATE
     else:
         base = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
         folder = Path(base) / "hvdcourse"
@@ -51,7 +53,7 @@ def digest_of_script(script: Path) -> str:
 def read_progress() -> dict[str, Any]:
     """Return what is remembered, by exercise; a damaged file counts as nothing remembered."""
     try:
-        progress = json.loads((state_folder() / "progress.json").read_text())
+        progress = json.loads((state_folder() / PROGRESS_FILE).read_text())
     except (FileNotFoundError, ValueError):
         return {}
     return progress if isinstance(progress, dict) else {}
@@ -77,7 +79,7 @@ def kept_entry(exercise: str) -> Iterator[dict[str, Any]]:
     with FileLock(folder / "progress.lock", timeout=_LOCK_SECONDS):
         progress = read_progress()
         yield progress.setdefault(exercise, {"steps": {}})
-        write_whole(folder / "progress.json", json.dumps(progress, indent=2))
+        write_whole(folder / PROGRESS_FILE, json.dumps(progress, indent=2))
 
 
 def next_hints(exercise: str, step: int) -> str:

@@ -227,6 +227,19 @@ def progress(as_json: AsJson = False) -> None:
         console().print(progress_table(rows))
 
 
+@app.command("class")
+def show_progress_of_class(
+    folders: Annotated[list[Path], typer.Argument(help="Learners' folders, or one with all.")],
+    names: Annotated[bool, typer.Option("--names", help="Show the learners' names.")] = False,
+    picture: Annotated[Path | None, typer.Option(help="Draw it, as .png or .svg.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show where learners are, and which steps stop them. Exit status 0: every file was read."""
+    from hvdcourse.commands.classroom import show_class
+
+    raise typer.Exit(0 if show_class(console(), folders, names, picture, as_json) else 1)
+
+
 @app.command()
 def doctor(as_json: AsJson = False) -> None:
     """Examine this machine: what it has, and whether two ranks can talk over Gloo and MPI."""

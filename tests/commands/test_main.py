@@ -72,6 +72,7 @@ def one_error_line(done: subprocess.CompletedProcess) -> str:
         ("hint mpi_concepts 0", "there is no step '0'"),
         ("solution mpi_concepts two", "there is no step 'two'"),
         ("reset nothing", "there is no exercise 'nothing'"),
+        ("class . --picture class.jpg", "a picture is a file .png or .svg; got 'class.jpg'"),
         ("predict --model alexnet", "model must be one of resnet50, resnet101"),
         ("predict --model vgg16 --gpus many", "gpus must be a whole number from 1"),
         ("predict --model vgg16 --gpus 10", "gpus must fill whole hosts of 4"),
@@ -254,7 +255,8 @@ def test_what_cannot_be_checked_gives_json_too(hvdcourse, arguments, said):
 
 
 def test_check_for_programs_gives_json_and_junit(hvdcourse, tmp_path):
-    report = tmp_path / "junit.xml"
+    report = tmp_path / "class" / "ann" / "junit.xml"
+    report.parent.mkdir(parents=True)
     done = hvdcourse(
         "check", "ring_allreduce", "--json", "--junit", str(report), "--hint", "--hint"
     )
@@ -266,6 +268,10 @@ def test_check_for_programs_gives_json_and_junit(hvdcourse, tmp_path):
     (suite,) = JUnitXml.fromfile(str(report))
     assert (suite.tests, suite.failures) == (4, 4)
     assert [case.name for case in suite] == [f"step {s.number}: {s.title}" for s in RING.steps]
+    of_class = hvdcourse("class", str(report.parent.parent), "--json")
+    assert (of_class.returncode, of_class.stderr) == (0, "")
+    (learner,) = json.loads(of_class.stdout)["learners"]
+    assert learner["steps"] == {"ring_allreduce": dict.fromkeys("1234", False)}
 
 
 def test_a_terminal_without_greek_letters_shows_question_marks(hvdcourse):
