@@ -1,12 +1,11 @@
 """The book of `make book` in a real browser: wide and narrow, light and dark, checked with axe."""
 
 import re
-import shutil
 from pathlib import Path
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import expect, sync_playwright
+from playwright.sync_api import expect
 
 BOOK = Path(__file__).resolve().parent.parent.parent / "build/book/html"
 PAGES = (
@@ -19,16 +18,6 @@ PAGES = (
 # What readers cannot do without, and the order of headings, which axe calls moderate.
 SERIOUS = ("serious", "critical")
 LOADED = re.compile(r"""(?:<(?:script|img|iframe)[^>]*\ssrc|<link[^>]*\shref)=["'](?:https?:)?//""")
-
-
-@pytest.fixture(scope="module")
-def browser():
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(
-            executable_path=shutil.which("chromium"), args=["--no-sandbox", "--disable-gpu"]
-        )
-        yield browser
-        browser.close()
 
 
 def wrong_with(page):

@@ -1,10 +1,8 @@
 """Every deck in a real browser: it starts, fits, has notes, and asks no other host."""
 
-import shutil
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import sync_playwright
 
 PROJECT = Path(__file__).resolve().parent.parent.parent
 BUILT = PROJECT / "build" / "slides"
@@ -30,16 +28,6 @@ MEASURE = """() => {
     };
   });
 }"""
-
-
-@pytest.fixture(scope="module")
-def browser():
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(
-            executable_path=shutil.which("chromium"), args=["--no-sandbox", "--disable-gpu"]
-        )
-        yield browser
-        browser.close()
 
 
 def test_every_lesson_has_a_deck():
