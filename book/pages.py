@@ -38,9 +38,6 @@ def linked(text: str, page: Path) -> str:
         file = (page.parent / target).resolve()
         if file.parent.name == "source_code" and file.stem in NAMES:
             target = f"../exercises/{file.stem}.md"
-        elif anchor == "#mpirun" and "glossary" not in target:
-            # Lesson 3's "table of these flags".
-            target, anchor = "../reference_card.md", ""
         elif target == "recorded/":
             target = "../recorded.md"
         elif file.is_file() and file.suffix not in (".md", ".ipynb"):
@@ -210,7 +207,7 @@ def main() -> None:
             )
         write(f"exercises/{exercise.name}.md", exercise_page(exercise, stored))
     write("exercises/index.md", exercises_page())
-    for path in (NOTEBOOKS / "glossary.md", HOROVOD_ON_TENSORFLOW):
+    for path in (*NOTEBOOKS.glob("*.md"), HOROVOD_ON_TENSORFLOW):
         write(str(path.relative_to(PROJECT)), linked(path.read_text(), path))
     for path in PAGES.glob("*.md"):
         write(path.name, linked(path.read_text(), PROJECT / path.name))

@@ -7,6 +7,7 @@ This script is complete: it is an experiment of lesson 5, not an exercise.
 """
 
 import argparse
+import itertools
 import time
 
 import horovod.tensorflow as hvd
@@ -20,27 +21,30 @@ def read_arguments():
     parser.add_argument("--bytes", default="1000000", help="sizes of a tensor, with commas between")
     parser.add_argument("--tensors", type=int, default=1, help="how many to average at once")
     parser.add_argument("--repeats", type=int, default=20, help="how often to time each size")
-    parser.add_argument("--fp16", action="store_true", help="send two bytes a number, not four")
+    parser.add_argument("--compression", default="none", help="none, fp16, or none,fp16 in one run")
     return parser.parse_args()
 
 
-def times_of(size, arguments):
+def times_of(size, compression, arguments):
     """Return the seconds of each repeat: `tensors` allreduces of `size` bytes, started at once."""
     numbers = [tf.ones([size // 4]) for _ in range(arguments.tensors)]
-    compression = hvd.Compression.fp16 if arguments.fp16 else hvd.Compression.none
 
     # In a graph all of them start before the first one is waited for, as gradients do.
     @tf.function
     def average():
         return [
-            hvd.allreduce(tensor, name=f"{size}_bytes_{place}", compression=compression)
+            hvd.allreduce(
+                tensor,
+                name=f"{compression}_{size}_{place}",
+                compression=getattr(hvd.Compression, compression),
+            )
             for place, tensor in enumerate(numbers)
         ]
 
     average()
     seconds = []
     for _ in range(arguments.repeats):
-        hvd.allreduce(tf.zeros([]), name=f"meet_{size}")  # All ranks begin together.
+        hvd.allreduce(tf.zeros([]), name="meet")  # All ranks begin together.
         began = time.perf_counter()
         average()
         seconds.append(time.perf_counter() - began)
@@ -50,11 +54,12 @@ def times_of(size, arguments):
 def main():
     arguments = read_arguments()
     hvd.init()
-    for size in map(int, arguments.bytes.split(",")):
-        seconds = times_of(size, arguments)
+    sizes, compressions = arguments.bytes.split(","), arguments.compression.split(",")
+    for size, compression in itertools.product(map(int, sizes), compressions):
+        seconds = times_of(size, compression, arguments)
         if hvd.rank() == 0:
-            times = [round(second, 6) for second in seconds]
-            report("allreduce", {"bytes": size, "tensors": arguments.tensors, "seconds": times})
+            entry = {"bytes": size, "tensors": arguments.tensors, "compression": compression}
+            report("allreduce", {**entry, "seconds": [round(second, 6) for second in seconds]})
     # No rank ends while another one still needs it.
     hvd.allreduce(tf.zeros([]), name="end")
 

@@ -185,10 +185,11 @@ def write_html(executed: nbformat.NotebookNode, target: Path) -> None:
     target.write_text(html)
 
 
-def write_glossary(target: Path) -> None:
-    """Write the glossary, to which the lessons link, as an HTML page."""
-    text = nbformat.v4.new_markdown_cell((NOTEBOOKS / "glossary.md").read_text())
-    write_html(nbformat.v4.new_notebook(cells=[text]), target)
+def write_pages(folder: Path) -> None:
+    """Write the pages to which the lessons link, such as the glossary, as HTML."""
+    for page in NOTEBOOKS.glob("*.md"):
+        text = nbformat.v4.new_markdown_cell(page.read_text())
+        write_html(nbformat.v4.new_notebook(cells=[text]), folder / f"{page.stem}.html")
 
 
 def portable(output: nbformat.NotebookNode) -> nbformat.NotebookNode:
@@ -255,7 +256,7 @@ def main() -> None:
         return
     failures = []
     arguments.output.mkdir(parents=True, exist_ok=True)
-    write_glossary(arguments.output / "glossary.html")
+    write_pages(arguments.output)
     for notebook in notebooks:
         print(f"{notebook.name} … ", end="", flush=True)
         started = time.monotonic()

@@ -36,7 +36,7 @@ from hvdcourse.checks.exercises.training_notes import (
 from hvdcourse.rank.thumbnails import recognised
 
 # Points of a share: none up to the first number, all from the second one on.
-THROUGHPUT, ACCURACY = (1.0, 2.0), (0.5, 0.9)
+THROUGHPUT, ACCURACY = (1.0, 3.0), (0.5, 0.9)
 
 # The share of a part's points, in 0…1, and what was measured, in words.
 Finding = tuple[float, str]

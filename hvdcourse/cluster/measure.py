@@ -20,12 +20,11 @@ from hvdcourse.rank.run_folder import RunFolder
 from hvdcourse.rank.variables import RUN_FOLDER_VARIABLE
 
 SIZES = (1_000, 16_000, 256_000, 1_000_000, 4_000_000, 16_000_000, 64_000_000)
-# What 60 gradients of 64 KB, ready at once, are sent with.
-WAYS: dict[str, tuple[dict[str, str], list[str]]] = {
-    "unfused": ({"HOROVOD_FUSION_THRESHOLD": "0"}, []),
-    "fused": ({}, []),
-    "fused, fp16": ({}, ["--fp16"]),
-}
+WAYS = (
+    "unfused",
+    "fused",
+    "fused, fp16",
+)  # in which 60 gradients of 64 KB, ready at once, are sent
 
 
 def reports(
@@ -68,18 +67,17 @@ def measure_links(bandwidth: str = "1gbit", folder: str | Path = SOLUTIONS) -> d
     times, messages = str(Path(folder, "allreduce_times.py")), str(Path(folder, "messages.py"))
     with hosts(4, slots=1, bandwidth=bandwidth) as four:
         two, sizes = four[:2], ",".join(map(str, SIZES))
-        by_size = reports(two, [times, "--bytes", sizes, "--repeats", "9"])[0]["allreduce"]
-        gradients = {}
-        for way, (environment, flags) in WAYS.items():
-            script = [times, "--bytes", "64000", "--tensors", "60", *flags]
-            (entry,) = reports(two, script, environment=environment)[0]["allreduce"]
-            gradients[way] = entry["seconds"]
+        by_size = reports(two, [times, "--bytes", sizes, "--repeats", "15"])[0]["allreduce"]
+        gradients = [times, "--bytes", "64000", "--tensors", "60"]
+        unfused = reports(two, gradients, environment={"HOROVOD_FUSION_THRESHOLD": "0"})
+        fused = reports(two, [*gradients, "--compression", "none,fp16"])
+        entries = unfused[0]["allreduce"] + fused[0]["allreduce"]
         by_rank = reports(four, [messages], backend="mpi")
     return {
         "bandwidth": bandwidth,
         "measured": time.strftime("%Y-%m-%d"),
         "allreduce": [(entry["bytes"], entry["seconds"]) for entry in by_size],
-        "gradients": gradients,
+        "gradients": dict(zip(WAYS, (entry["seconds"] for entry in entries), strict=True)),
         "messages": {
             method: max(rank[method][0]["seconds"] for rank in by_rank)
             for method in ("parameter_server", "ring")

@@ -40,7 +40,7 @@ class TrainingObserver:
       the second one on how far (as a norm) the update before it has moved each weight.
     - ``end``: the weights at the end, and for each test image of ``digits`` 1 where they are right,
       and the loss if the outputs are logits.
-    - ``normalised``: at the end of a model with weights that no gradient changes, such as moving
+    - ``normalized``: at the end of a model with weights that no gradient changes, such as moving
       averages: see ``outputs_by_mode``.
     """
 
@@ -188,7 +188,7 @@ class TrainingObserver:
         self.note("end", {"weights": weights, "correct": correct, "losses": losses})
         if self.model.non_trainable_variables:
             images, labels = data.train_images[:MANY], data.train_labels[:MANY]
-            self.note("normalised", outputs_by_mode(self.model, images, labels))
+            self.note("normalized", outputs_by_mode(self.model, images, labels))
 
 
 def outputs_by_mode(

@@ -33,7 +33,7 @@ class MeasureEpochs(tf.keras.callbacks.Callback):
 
     ``tests`` are this rank's part of the test images, and their labels. Every rank gets the
     figures of the whole test set, exactly: its parts are weighted with their size. Where batch
-    normalisation keeps averages of its own on each rank, each part is judged with those.
+    normalization keeps averages of its own on each rank, each part is judged with those.
     """
 
     def __init__(

@@ -47,7 +47,7 @@ class Condition:
             ``learning_rate``, or from 0 where it is not scaled.
         schedule: ``"constant"``, or ``"step"``: a tenth after half of the epochs, and a hundredth
             after three quarters.
-        weight_decay: of LAMB and NovoGrad; biases and normalisation have none.
+        weight_decay: of LAMB and NovoGrad; biases and normalization have none.
         ranks: how many processes train together.
         batch_size: images a step on each rank.
         epochs: times to go through the images.

@@ -10,7 +10,7 @@ from horovod.tensorflow import allreduce, broadcast_variables, grouped_allreduce
 
 from hvdcourse.data.sets import DataSet
 from hvdcourse.study.condition import Condition
-from hvdcourse.training.models import convnet, normalisation, transformer, wide_resnet
+from hvdcourse.training.models import convnet, normalization, transformer, wide_resnet
 from hvdcourse.training.optimizers import BIAS_AND_NORM, LAMB, NovoGrad
 
 ImageShape = tuple[int, int, int]
@@ -65,15 +65,15 @@ def build_model(condition: Condition, image_shape: ImageShape, classes: int) -> 
     kind = condition.batch_norm
     # One rank alone has nobody to average with, though other runs train beside it.
     kind = "local" if kind == "sync" and condition.ranks == 1 else kind
-    normalise = normalisation(kind, condition.batch_norm_momentum, condition.ghost_batches)
+    normalize = normalization(kind, condition.batch_norm_momentum, condition.ghost_batches)
     if condition.model == "convnet":
-        model = convnet(image_shape, classes, condition.width, normalise)
+        model = convnet(image_shape, classes, condition.width, normalize)
     elif condition.model == "transformer":
         blocks, norm = condition.blocks, condition.layer_norm
         model = transformer(image_shape, classes, condition.width, blocks, norm)
     else:
         network = wide_resnet_of_photos if image_shape[0] >= 32 else wide_resnet
-        model = network(image_shape, classes, condition.width, 1, normalise)
+        model = network(image_shape, classes, condition.width, 1, normalize)
     return NoisyModel(model.inputs, model.outputs[0]) if condition.measure_noise else model
 
 

@@ -87,7 +87,7 @@ def unit(direction: Direction) -> Direction:
     return [part / length for part in direction]
 
 
-def filter_normalised(model: tf.keras.Model, seed: int) -> list[np.ndarray]:
+def filter_normalized(model: tf.keras.Model, seed: int) -> list[np.ndarray]:
     """Return a random direction in which each filter is as long as the model's own filter.
 
     A network with ReLUs can have all weights of one layer doubled and those of the next one halved
@@ -116,7 +116,7 @@ def loss_slice(
     distances: Sequence[float],
     seed: int = 0,
 ) -> list[float]:
-    """Return the loss along one filter-normalised random direction, and leave the model as it was.
+    """Return the loss along one filter-normalized random direction, and leave the model as it was.
 
     Args:
         model: a network whose output are logits.
@@ -126,7 +126,7 @@ def loss_slice(
         seed: of the direction.
     """
     start = [variable.numpy() for variable in model.trainable_variables]
-    direction = filter_normalised(model, seed)
+    direction = filter_normalized(model, seed)
     images, labels = tf.constant(images), tf.constant(labels)
     losses = []
     try:

@@ -11,7 +11,7 @@ import tensorflow as tf
 Schedule: TypeAlias = tf.keras.optimizers.schedules.LearningRateSchedule
 
 # Patterns for `exclude_from_weight_decay`: Keras' names for a bias, and for the scale and the
-# offset of a normalisation layer.
+# offset of a normalization layer.
 BIAS_AND_NORM = (r"\bbias:", r"\bgamma:", r"\bbeta:")
 
 

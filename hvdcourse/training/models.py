@@ -41,7 +41,7 @@ def wide_resnet(
     classes: int,
     width: int = 2,
     blocks: int = 1,
-    normalise: Callable[[tf.Tensor], tf.Tensor] = lambda x: x,
+    normalize: Callable[[tf.Tensor], tf.Tensor] = lambda x: x,
     stem_strides: int = 1,
     groups: int = 2,
     average_places: bool = False,
@@ -55,8 +55,8 @@ def wide_resnet(
 
         y = x + conv(relu(conv(relu(x))))
 
-    Wide residual networks (arXiv:1605.07146) have three groups and normalise each batch. This one
-    does not, unless ``normalise`` comes before each ReLU: its last convolution of a block starts at
+    Wide residual networks (arXiv:1605.07146) have three groups and normalize each batch. This one
+    does not, unless ``normalize`` comes before each ReLU: its last convolution of a block starts at
     0 instead, so that the block starts by changing nothing (arXiv:1901.09321). And where they
     average over all places of the image before the last layer, this one keeps the places apart
     unless ``average_places``: small images have few of them, and it learns in fewer steps. With
@@ -71,9 +71,9 @@ def wide_resnet(
     for group in range(groups):
         for block in range(blocks):
             strides = 2 if group > 0 and block == 0 else 1
-            x = residual_block(x, 16 * width * 2**group, strides, normalise)
+            x = residual_block(x, 16 * width * 2**group, strides, normalize)
     places = layers.GlobalAveragePooling2D() if average_places else layers.Flatten()
-    x = places(layers.ReLU()(normalise(x)))
+    x = places(layers.ReLU()(normalize(x)))
     return tf.keras.Model(images, layers.Dense(classes)(x), name="wide_resnet")
 
 
@@ -85,14 +85,14 @@ def convolution(filters: int, size: int = 3, strides: int = 1) -> tf.keras.layer
 
 
 def residual_block(
-    x: tf.Tensor, filters: int, strides: int, normalise: Callable[[tf.Tensor], tf.Tensor]
+    x: tf.Tensor, filters: int, strides: int, normalize: Callable[[tf.Tensor], tf.Tensor]
 ) -> tf.Tensor:
     """Return ``x``, brought to the new shape where need be, plus two convolutions of it."""
     layers = tf.keras.layers
-    active = layers.ReLU()(normalise(x))
+    active = layers.ReLU()(normalize(x))
     if x.shape[-1] != filters or strides != 1:
         x = convolution(filters, 1, strides)(active)
-    inner = layers.ReLU()(normalise(convolution(filters, 3, strides)(active)))
+    inner = layers.ReLU()(normalize(convolution(filters, 3, strides)(active)))
     outer = layers.Conv2D(filters, 3, padding="same", kernel_initializer="zeros")(inner)
     return layers.Add()([x, outer])
 
@@ -123,20 +123,20 @@ class GhostBatchNormalization(tf.keras.layers.BatchNormalization):
         return tf.concat([normalize(part, training=True) for part in parts], axis=0)
 
 
-def normalisation(
+def normalization(
     kind: str, momentum: float = 0.99, ghost_batches: int = 1
 ) -> Callable[[tf.Tensor], tf.Tensor]:
-    """Return what normalises a tensor: a new layer at each call.
+    """Return what normalizes a tensor: a new layer at each call.
 
     Args:
-        kind: ``"none"``; ``"local"`` for batch normalisation (arXiv:1502.03167) over the rank's
+        kind: ``"none"``; ``"local"`` for batch normalization (arXiv:1502.03167) over the rank's
             own batch; ``"sync"`` for that over the batches of all ranks, ``hvd.init()`` first.
         momentum: how much of the moving averages stays in each update.
         ghost_batches: parts into which the rank's own batch is cut, for ``"local"``.
     """
     number = itertools.count(1)
 
-    def normalise(x: tf.Tensor) -> tf.Tensor:
+    def normalize(x: tf.Tensor) -> tf.Tensor:
         if kind == "none":
             return x
         name = f"batch_norm_{next(number)}"
@@ -151,19 +151,19 @@ def normalisation(
         warnings.filterwarnings("ignore", "`layer.updates` will be removed")
         return hvd.SyncBatchNormalization(momentum=momentum, name=name)(x)
 
-    return normalise
+    return normalize
 
 
 def convnet(
     image_shape: tuple[int, int, int],
     classes: int,
     width: int = 4,
-    normalise: Callable[[tf.Tensor], tf.Tensor] = lambda x: x,
+    normalize: Callable[[tf.Tensor], tf.Tensor] = lambda x: x,
 ) -> tf.keras.Model:
     """Return a plain network of four convolutions for images of shape (height, width, channels).
 
     Two of ``8 * width`` filters, a 2x2 maximum, two of ``16 * width`` filters, the mean over all
-    places, and a dense layer. ``normalise`` comes between each convolution and its ReLU. Nothing in
+    places, and a dense layer. ``normalize`` comes between each convolution and its ReLU. Nothing in
     it is tuned to be easy to train. The output has the shape (batch, classes): logits.
     """
     layers = tf.keras.layers
@@ -172,7 +172,7 @@ def convnet(
     for group, filters in enumerate((8 * width, 16 * width)):
         x = layers.MaxPooling2D(2)(x) if group else x
         for _ in range(2):
-            x = layers.ReLU()(normalise(layers.Conv2D(filters, 3, padding="same")(x)))
+            x = layers.ReLU()(normalize(layers.Conv2D(filters, 3, padding="same")(x)))
     x = layers.GlobalAveragePooling2D()(x)
     return tf.keras.Model(images, layers.Dense(classes)(x), name="convnet")
 

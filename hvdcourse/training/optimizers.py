@@ -53,7 +53,7 @@ class LAMB(LayerwiseOptimizer):
         epsilon: ε, above 0.
         weight_decay: λ, at least 0.
         exclude_from_weight_decay: regular expressions; a variable in whose name one is found has no
-            weight decay. ``BIAS_AND_NORM`` fits biases and normalisation layers.
+            weight decay. ``BIAS_AND_NORM`` fits biases and normalization layers.
         exclude_from_layer_adaptation: likewise, for variables that have the trust ratio 1. None:
             the same as without weight decay. An empty list: no variable.
         name: the optimizer's name.
@@ -179,7 +179,7 @@ class NovoGrad(LayerwiseOptimizer):
         weight_decay: d, at least 0.
         grad_averaging: whether the first moment is an average, as in Adam, and not a sum.
         exclude_from_weight_decay: regular expressions; a variable in whose name one is found has no
-            weight decay. ``BIAS_AND_NORM`` fits biases and normalisation layers.
+            weight decay. ``BIAS_AND_NORM`` fits biases and normalization layers.
         name: the optimizer's name.
         **keras_arguments: what every Keras optimizer takes, such as ``global_clipnorm``.
 

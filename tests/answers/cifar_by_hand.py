@@ -1,4 +1,4 @@
-"""Right: a normalisation, a schedule and a LAMB of its own."""
+"""Right: a normalization, a schedule and a LAMB of its own."""
 
 import argparse
 
@@ -22,7 +22,7 @@ def read_arguments():
     return parser.parse_args()
 
 
-class Normalise(layers.Layer):
+class Normalize(layers.Layer):
     """Divides by the batch's deviation, and remembers with a memory that grows to ten steps."""
 
     def build(self, shape):
@@ -50,9 +50,9 @@ def network(shape, classes):
     images = layers.Input(shape)
     x = layers.Conv2D(16, 3, padding="same", kernel_initializer="he_normal")(images)
     for _ in range(2):
-        inner = layers.Conv2D(16, 3, padding="same")(layers.ReLU()(Normalise()(x)))
-        x += layers.Conv2D(16, 3, padding="same")(layers.ReLU()(Normalise()(inner)))
-    x = layers.Flatten()(layers.ReLU()(Normalise()(x)))
+        inner = layers.Conv2D(16, 3, padding="same")(layers.ReLU()(Normalize()(x)))
+        x += layers.Conv2D(16, 3, padding="same")(layers.ReLU()(Normalize()(inner)))
+    x = layers.Flatten()(layers.ReLU()(Normalize()(x)))
     return tf.keras.Model(images, layers.Dense(classes)(x))
 
 

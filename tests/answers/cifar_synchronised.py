@@ -26,20 +26,20 @@ def read_arguments():
     return parser.parse_args()
 
 
-def normalised(x, filters, size=3, strides=1):
+def normalized(x, filters, size=3, strides=1):
     x = layers.Conv2D(filters, size, strides, "same", use_bias=False)(x)
     # Its own names are all the same, which Keras refuses.
-    name = f"normalised_{next(numbers)}"
+    name = f"normalized_{next(numbers)}"
     return SyncBatchNormalization(momentum=0.85, name=name)(x)
 
 
 def network(shape, classes):
     images = layers.Input(shape)
-    x = layers.ReLU()(normalised(images, 16))
+    x = layers.ReLU()(normalized(images, 16))
     for filters in (16, 32):
-        inner = layers.ReLU()(normalised(x, filters, strides=filters // 16))
-        shortcut = x if filters == 16 else normalised(x, filters, 1, 2)
-        x = layers.ReLU()(normalised(inner, filters) + shortcut)
+        inner = layers.ReLU()(normalized(x, filters, strides=filters // 16))
+        shortcut = x if filters == 16 else normalized(x, filters, 1, 2)
+        x = layers.ReLU()(normalized(inner, filters) + shortcut)
     return tf.keras.Model(images, layers.Dense(classes)(layers.Flatten()(x)))
 
 

@@ -7,7 +7,7 @@ import tensorflow as tf
 
 from hvdcourse import load
 from hvdcourse.data.shards import batches
-from hvdcourse.training.models import normalisation, wide_resnet
+from hvdcourse.training.models import normalization, wide_resnet
 from hvdcourse.training.optimizers import BIAS_AND_NORM, LAMB
 
 
@@ -27,8 +27,8 @@ def main():
     data = load(arguments.data)
     images, labels = data.train_images[: arguments.images], data.train_labels[: arguments.images]
     tf.keras.utils.set_random_seed(int(arguments.weights_seed))
-    normalise = normalisation("local", momentum=0.8)
-    model = wide_resnet(images.shape[1:], len(data.classes), width=1, normalise=normalise)
+    normalize = normalization("local", momentum=0.8)
+    model = wide_resnet(images.shape[1:], len(data.classes), width=1, normalize=normalize)
     hvd.broadcast_variables(model.variables, root_rank=0)
     optimizer = LAMB(weight_decay=1e-3, exclude_from_weight_decay=BIAS_AND_NORM)
     optimizer.build(model.trainable_variables)

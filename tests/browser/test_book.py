@@ -13,7 +13,7 @@ PAGES = (
     "notebooks/01_mpi_concepts",
     "notebooks/04_convergence",
     "exercises/mpi_concepts",
-    "reference_card",
+    "notebooks/reference_card",
 )
 # What readers cannot do without, and the order of headings, which axe calls moderate.
 SERIOUS = ("serious", "critical")

@@ -41,7 +41,7 @@ ROUNDS = (
         mistake(2, "the local size", (RATE, RATE.replace("size", "local_size")), said="2 times"),
         mistake(
             4,
-            "biases excluded, normalisations not",
+            "biases excluded, normalizations not",
             (LAMB, LAMB.replace("BIAS_AND_NORM", '["bias", "beta"]')),
             said="vectors move by the rate times their norm",
         ),
@@ -55,7 +55,7 @@ ROUNDS = (
     together(
         mistake(
             1,
-            "a normalisation of each image",
+            "a normalization of each image",
             (NORMALISED, "    x = tf.keras.layers.LayerNormalization()(x)\n"),
             said="rank 0: has none",
         ),

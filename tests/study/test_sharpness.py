@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from hvdcourse.study.sharpness import filter_normalised, largest_curvature, loss_slice, mean_loss
+from hvdcourse.study.sharpness import filter_normalized, largest_curvature, loss_slice, mean_loss
 from hvdcourse.training.models import convnet
 
 IMAGES = np.random.default_rng(0).random((24, 4, 4, 1)).astype(np.float32)
@@ -51,7 +51,7 @@ def test_a_slice_begins_at_the_solution_and_leaves_the_model_as_it_was():
 
 def test_a_direction_is_as_long_as_the_weights_filter_by_filter():
     model = convnet((4, 4, 1), 3, width=1)
-    for variable, part in zip(model.trainable_variables, filter_normalised(model, 0), strict=True):
+    for variable, part in zip(model.trainable_variables, filter_normalized(model, 0), strict=True):
         if part.ndim < 2:
             assert not part.any()
             continue

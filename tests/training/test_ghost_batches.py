@@ -3,7 +3,7 @@
 import numpy as np
 import tensorflow as tf
 
-from hvdcourse.training.models import GhostBatchNormalization, normalisation
+from hvdcourse.training.models import GhostBatchNormalization, normalization
 
 RNG = np.random.default_rng(0)
 # Seven do not divide by three: parts of 2, 2 and 3 images, on other levels.
@@ -35,7 +35,7 @@ def test_the_averages_move_once_for_each_part_and_normalize_what_is_not_trained_
 
 def test_a_network_with_the_layer_trains_and_is_made_again_from_its_settings():
     images = tf.keras.layers.Input((4, 4, 2))
-    normalized = normalisation("local", 0.5, ghost_batches=3)(images)
+    normalized = normalization("local", 0.5, ghost_batches=3)(images)
     output = tf.keras.layers.Dense(1)(tf.keras.layers.Flatten()(normalized))
     model = tf.keras.Model(images, output)
     again = tf.keras.models.clone_model(model)

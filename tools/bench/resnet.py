@@ -12,7 +12,7 @@ def bottleneck_resnet(
     """Return a residual network of two bottlenecks, the first of each of ResNet-50's two stages.
 
     The network of He et al. 2015, https://arxiv.org/abs/1512.03385 (table 1), cut off behind the
-    first block of its second stage, and without batch normalisation. Shapes are those for images
+    first block of its second stage, and without batch normalization. Shapes are those for images
     of shape (32, 32, 3):
 
     ==================================================  ===============

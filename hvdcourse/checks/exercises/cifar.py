@@ -42,9 +42,9 @@ def trials() -> Iterator[Trial]:
     yield Trial(hosts=ALONE, arguments={**arguments(), "images": 25}, steps=(2, 3))
 
 
-def check_normalisation(run: ObservedRun) -> None:
+def check_normalization(run: ObservedRun) -> None:
     """Outputs depend on the batch in training, and hardly change when the model evaluates."""
-    measured = [rank.notes("normalised")[:1] for rank in run.ranks]
+    measured = [rank.notes("normalized")[:1] for rank in run.ranks]
     demand(
         "the network has moving averages: weights that no gradient changes",
         map(bool, measured),
@@ -52,7 +52,7 @@ def check_normalisation(run: ObservedRun) -> None:
     )
     modes = [of_rank[0] for of_rank in measured]
     demand(
-        "the training normalises over the batch: what comes out for an image depends on the other "
+        "the training normalizes over the batch: what comes out for an image depends on the other "
         "images of its batch; in evaluation it does not",
         [
             of_rank["batch_in_training"] > DIFFERENT and of_rank["batch_in_evaluation"] < ALIKE
@@ -97,7 +97,7 @@ def check_lamb(run: ObservedRun) -> None:
     )
     adapted, count = adapted_vectors(run.ranks[0])
     demand(
-        "biases and the parameters of normalisations are excluded: they move as by Adam, and not "
+        "biases and the parameters of normalizations are excluded: they move as by Adam, and not "
         "by the rate times their norm",
         [adapted == 0],
         [f"{adapted} of these {count} vectors move by the rate times their norm in every update"],
@@ -151,7 +151,7 @@ STEPS = (
     Step(
         number=1,
         title="Activations are normalized over the batch, in evaluation too",
-        check=check_normalisation,
+        check=check_normalization,
     ),
     Step(
         number=2,
@@ -165,7 +165,7 @@ STEPS = (
     ),
     Step(
         number=4,
-        title="The optimizer is LAMB, with biases and normalisation excluded",
+        title="The optimizer is LAMB, with biases and normalization excluded",
         check=check_lamb,
     ),
 )
