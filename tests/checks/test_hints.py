@@ -72,8 +72,8 @@ def test_the_question_is_about_what_the_check_saw():
 
 def test_a_steps_own_question_comes_before_one_that_exercises_share():
     seen = "Rank 0 was waiting in allreduce"
-    own = hints_for("lab_uneven_shards", 1, seen).question
-    assert own != hints_for("lab_unwrapped_optimizer", 1, seen).question
+    own = hints_for("lab_one_image_more", 1, seen).question
+    assert own != hints_for("lab_drift_after_resume", 1, seen).question
 
 
 def test_levels_come_one_after_the_other():

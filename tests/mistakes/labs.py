@@ -68,7 +68,7 @@ COLLECTIVE_ON_RANK_0 = (
         "one rank a host",
         (LOSS, f"        if hvd.local_rank() == 0:\n    {LOSS}"),
         said=(
-            "Rank 0 was waiting in allreduce, lab_collective_on_rank_0.py line",
+            "Rank 0 was waiting in allreduce, lab_standstill.py line",
             "Rank 1 failed first",
         ),
         crashes=True,
@@ -190,9 +190,9 @@ SAME_IMAGES = (
 )
 
 ROUNDS = {
-    "lab_no_broadcast": NO_BROADCAST,
-    "lab_collective_on_rank_0": COLLECTIVE_ON_RANK_0,
-    "lab_uneven_shards": UNEVEN_SHARDS,
-    "lab_unwrapped_optimizer": UNWRAPPED_OPTIMIZER,
-    "lab_same_images": SAME_IMAGES,
+    "lab_different_models": NO_BROADCAST,
+    "lab_standstill": COLLECTIVE_ON_RANK_0,
+    "lab_one_image_more": UNEVEN_SHARDS,
+    "lab_drift_after_resume": UNWRAPPED_OPTIMIZER,
+    "lab_no_gain": SAME_IMAGES,
 }

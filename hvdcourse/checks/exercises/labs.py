@@ -110,7 +110,7 @@ def lab(
 
 EXERCISES = (
     lab(
-        name="lab_no_broadcast",
+        name="lab_different_models",
         arguments=lambda: few_images(97),
         ends_untouched=True,
         step=Step(
@@ -120,7 +120,7 @@ EXERCISES = (
         ),
     ),
     lab(
-        name="lab_collective_on_rank_0",
+        name="lab_standstill",
         arguments=lambda: few_images(65),
         ends_untouched=False,
         step=Step(
@@ -130,7 +130,7 @@ EXERCISES = (
         ),
     ),
     lab(
-        name="lab_uneven_shards",
+        name="lab_one_image_more",
         arguments=lambda: few_images(random.choice((97, 145, 193))),
         ends_untouched=False,
         step=Step(
@@ -140,7 +140,7 @@ EXERCISES = (
         ),
     ),
     lab(
-        name="lab_unwrapped_optimizer",
+        name="lab_drift_after_resume",
         arguments=lambda: few_images(97, epochs=1),
         ends_untouched=True,
         step=Step(
@@ -150,7 +150,7 @@ EXERCISES = (
         ),
     ),
     lab(
-        name="lab_same_images",
+        name="lab_no_gain",
         arguments=lambda: few_images(random.choice((193, 241, 289))),
         ends_untouched=True,
         step=Step(

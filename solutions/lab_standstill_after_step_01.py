@@ -1,7 +1,7 @@
 """Lab 2: the training begins, and then the script stands still: no error, and no end.
 
-Run it:    horovodrun -np 2 python lab_collective_on_rank_0.py
-Check it:  hvdcourse check lab_collective_on_rank_0
+Run it:    horovodrun -np 2 python lab_standstill.py
+Check it:  hvdcourse check lab_standstill
 
 How far does each rank get? Guess before you run it. Then find the cause, and repair it. Ctrl-C
 ends a run that stands still. `hvdcourse run` ends it by itself, and names the line in which each
@@ -56,16 +56,11 @@ def main():
         record("own_loss", np.mean(own))
         # Step 1: The script runs to its end. In every epoch `losses` gets, on every rank, the mean
         # of all ranks' losses, and only rank 0 prints it.
-        #: if hvd.rank() == 0:
-        #:     loss = hvd.allreduce(np.mean(own), op=hvd.Average, name="loss").numpy()
-        #:     print(f"epoch {epoch + 1}: loss {loss:.3f}", flush=True)
-        #:     losses.append(loss)
         # All ranks must call a collective, even if only one of them uses what it returns.
         loss = hvd.allreduce(np.mean(own), op=hvd.Average, name="loss").numpy()
         losses.append(loss)
         if hvd.rank() == 0:
             print(f"epoch {epoch + 1}: loss {loss:.3f}", flush=True)
-        # End of step 1.
     record("losses", losses)
 
 

@@ -1,7 +1,7 @@
 """Lab 3: with 64 images the script runs to its end; with 65 it stands still.
 
-Run it:    horovodrun -np 2 python lab_uneven_shards.py
-Check it:  hvdcourse check lab_uneven_shards
+Run it:    horovodrun -np 2 python lab_one_image_more.py
+Check it:  hvdcourse check lab_one_image_more
 
 Try both: --images 64, then the default. Why does one image matter? Guess before you run it. Then
 find the cause, and repair it. Ctrl-C ends a run that stands still. `hvdcourse run` ends it by

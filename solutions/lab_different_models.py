@@ -1,7 +1,7 @@
 """Lab 1: in every step the ranks average their gradients, and still their models differ.
 
-Run it:    horovodrun -np 2 python lab_no_broadcast.py
-Check it:  hvdcourse check lab_no_broadcast
+Run it:    horovodrun -np 2 python lab_different_models.py
+Check it:  hvdcourse check lab_different_models
 
 Each rank prints how far its weights are from those of rank 0. Does the distance shrink as training
 goes on? Guess before you run it. Then find the cause, and repair it.
@@ -15,7 +15,9 @@ import numpy as np
 import tensorflow as tf
 
 # Step 1: Import what you need.
+#:
 from horovod.tensorflow import broadcast_variables
+# End of step 1.
 
 from hvdcourse import load
 from hvdcourse.training.models import small_convnet
@@ -50,8 +52,10 @@ def main():
     loss = tf.keras.losses.SparseCategoricalCrossentropy(from_logits=True)
     model.compile(optimizer, loss, metrics=["accuracy"])
     # Step 1: After every step of the training all ranks have the same weights.
+    #:
     # The optimizer's state needs no sending: the momentum begins with 0 on every rank.
     broadcast_variables(model.variables, root_rank=0)
+    # End of step 1.
 
     for epoch in range(arguments.epochs):
         for rows in batches(

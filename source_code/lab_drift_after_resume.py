@@ -1,7 +1,7 @@
 """Lab 4: the ranks agree until the run is resumed from a file; then they drift apart.
 
-Run it:    horovodrun -np 2 python lab_unwrapped_optimizer.py
-Check it:  hvdcourse check lab_unwrapped_optimizer
+Run it:    horovodrun -np 2 python lab_drift_after_resume.py
+Check it:  hvdcourse check lab_drift_after_resume
 
 Each rank prints how far its weights are from those of rank 0. Is there any error or warning? Guess
 before you run it. Then find the cause, and repair it.

@@ -1,7 +1,7 @@
 """Lab 5: two ranks make as many steps as one, and learn exactly as much as one.
 
-Run it:    horovodrun -np 2 python lab_same_images.py --epochs 4
-Check it:  hvdcourse check lab_same_images
+Run it:    horovodrun -np 2 python lab_no_gain.py --epochs 4
+Check it:  hvdcourse check lab_no_gain
 
 First run it on one rank: -np 1 with --epochs 2 makes as many steps as -np 2 with --epochs 4. What
 should the second rank add? Guess, then compare what is printed after equally many steps, and what
@@ -29,10 +29,12 @@ def train_set(images, labels, batch_size):
     """Return this rank's batches, without an end."""
     dataset = tf.data.Dataset.from_tensor_slices((images, labels))
     # Step 1: In every step each rank contributes something that the others do not.
+    #:
     # All ranks have the same seed, so they all shuffle in the same order. It does no harm now: each
     # rank shuffles a share of its own. A seed for each rank would help, too; then ranks draw some
     # of the same images, by chance.
     dataset = dataset.shard(hvd.size(), hvd.rank())
+    # End of step 1.
     return dataset.repeat().shuffle(len(images)).batch(batch_size)
 
 

@@ -1,7 +1,7 @@
 """Lab 1: in every step the ranks average their gradients, and still their models differ.
 
-Run it:    horovodrun -np 2 python lab_no_broadcast.py
-Check it:  hvdcourse check lab_no_broadcast
+Run it:    horovodrun -np 2 python lab_different_models.py
+Check it:  hvdcourse check lab_different_models
 
 Each rank prints how far its weights are from those of rank 0. Does the distance shrink as training
 goes on? Guess before you run it. Then find the cause, and repair it.

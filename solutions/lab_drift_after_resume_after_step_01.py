@@ -1,7 +1,7 @@
 """Lab 4: the ranks agree until the run is resumed from a file; then they drift apart.
 
-Run it:    horovodrun -np 2 python lab_unwrapped_optimizer.py
-Check it:  hvdcourse check lab_unwrapped_optimizer
+Run it:    horovodrun -np 2 python lab_drift_after_resume.py
+Check it:  hvdcourse check lab_drift_after_resume
 
 Each rank prints how far its weights are from those of rank 0. Is there any error or warning? Guess
 before you run it. Then find the cause, and repair it.
@@ -67,11 +67,9 @@ def main():
         warnings.filterwarnings("ignore", "You are saving your model as an HDF5 file")
         model.save(path)
         # Step 1: After the resume the ranks agree as they did before it.
-        #: model = tf.keras.models.load_model(path)
         # The file only says "SGD", so Keras makes its own SGD, which does not average. Horovod's
         # load_model wraps the optimizer again, but cannot read .keras files.
         model = hvd.load_model(path)
-        # End of step 1.
     train(model, images, labels, arguments, "after")
 
 
