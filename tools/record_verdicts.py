@@ -24,8 +24,8 @@ from hvdcourse.paths import NOTEBOOKS, SOLUTIONS
 TAG = "recorded-verdicts"
 SUMMARY = "Recorded verdicts: an unfinished script, and a finished one"
 COLUMNS = 96
-# How long a check took says more of the machine that recorded it.
-SECONDS = re.compile(r" \(\d+\.\d s\)$")
+# How long a check took says more of the machine that recorded it. A long line breaks before "s".
+SECONDS = re.compile(r" \(\d+\.\d\s+s\)$")
 
 
 def checked(cell: nbformat.NotebookNode) -> tuple[str, list[int] | None] | None:
