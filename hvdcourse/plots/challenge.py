@@ -9,6 +9,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from hvdcourse.plots.palette import BLUE, DARK_GREY, GREEN, INK, ORANGE, VERMILION
+from hvdcourse.plots.subplots import subplots
 
 # Parts that measure something; all others ask whether the program is right.
 MEASURED = {"throughput": ORANGE, "accuracy": GREEN}
@@ -16,7 +17,7 @@ MEASURED = {"throughput": ORANGE, "accuracy": GREEN}
 
 def plot_scores(scores: Mapping[str, Mapping[str, float]]) -> Figure:
     """Draw a bar for each score, by its name: points of its parts, first those for being right."""
-    figure, axes = plt.subplots(figsize=(8, 0.5 * len(scores) + 1.3), layout="constrained")
+    figure, axes = subplots(figsize=(8, 0.5 * len(scores) + 1.3))
     names = list(scores)
     right = [sum(points for part, points in of.items() if part not in MEASURED)
              for of in scores.values()]  # fmt: skip
@@ -30,7 +31,6 @@ def plot_scores(scores: Mapping[str, Mapping[str, float]]) -> Figure:
         axes.text(total + 1, place, f"{total:.0f}", va="center", color=INK)
     axes.invert_yaxis()
     axes.set(xlim=(0, 108), xlabel="points", xticks=range(0, 101, 20))
-    axes.spines[["top", "right"]].set_visible(False)
     figure.legend(loc="outside upper center", ncols=3, frameon=False)
     return figure
 

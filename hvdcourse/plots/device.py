@@ -2,12 +2,12 @@
 
 from collections.abc import Mapping, Sequence
 
-import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator
 
 from hvdcourse.plots.palette import BLUE, DARK_GREY, GREEN, GREY, INK, ORANGE, VERMILION
+from hvdcourse.plots.subplots import subplots
 
 
 def plot_batch_sizes(times: Mapping[int, Sequence[float]], t0: float, t1: float) -> Figure:
@@ -18,7 +18,7 @@ def plot_batch_sizes(times: Mapping[int, Sequence[float]], t0: float, t1: float)
         t0: seconds a step, whatever the batch.
         t1: seconds an image.
     """
-    figure, axes = plt.subplots(figsize=(7, 4), layout="constrained")
+    figure, axes = subplots(figsize=(7, 4))
     sizes = np.array(list(times))
     slow, middle, fast = (
         sizes / np.quantile(list(times.values()), quantile, axis=1)
@@ -41,7 +41,6 @@ def plot_batch_sizes(times: Mapping[int, Sequence[float]], t0: float, t1: float)
     axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
     axes.yaxis.set_major_formatter("{x:,.0f}")
     axes.legend(frameon=False, loc="lower right")
-    axes.spines[["top", "right"]].set_visible(False)
     return figure
 
 
@@ -58,7 +57,7 @@ def plot_roofline(
         others: the same for other work.
     """
     operations, moved = roofs
-    figure, axes = plt.subplots(figsize=(7, 4), layout="constrained")
+    figure, axes = subplots(figsize=(7, 4))
     across = np.geomspace(0.03, 1000, 200)
     roof = np.minimum(operations, across * moved)
     axes.plot(across, roof / 1e9, color=DARK_GREY, label="roof: min(P, I W)")
@@ -85,26 +84,22 @@ def plot_roofline(
     axes.set(xscale="log", yscale="log", ylabel="operations per second (Gflop/s)")
     axes.set_xlabel("arithmetic intensity I (operations per byte)")
     axes.legend(frameon=False, loc="lower right")
-    axes.spines[["top", "right"]].set_visible(False)
     return figure
 
 
 def plot_orders(orders: Mapping[str, Sequence[int]]) -> Figure:
     """Draw, for each order by its name, where each sample of an epoch comes from."""
-    figure, panels = plt.subplots(
-        1, len(orders), figsize=(3 * len(orders), 3.2), sharey=True, layout="constrained"
-    )
+    figure, panels = subplots(1, len(orders), figsize=(3 * len(orders), 3.2), sharey=True)
     for axes, (name, order) in zip(panels, orders.items(), strict=True):
         axes.scatter(range(len(order)), order, s=4, color=BLUE)
         axes.set(title=name, xlabel="place in the epoch")
-        axes.spines[["top", "right"]].set_visible(False)
     panels[0].set_ylabel("place in the folder")
     return figure
 
 
 def plot_pipelines(speeds: Mapping[str, Sequence[float]], ceiling: float) -> Figure:
     """Draw images a second of each epoch of each pipeline, and a line at what is possible."""
-    figure, axes = plt.subplots(figsize=(8, 0.45 * len(speeds) + 1.2), layout="constrained")
+    figure, axes = subplots(figsize=(8, 0.45 * len(speeds) + 1.2))
     for place, of_pipeline in enumerate(speeds.values()):
         axes.plot(of_pipeline, [place] * len(of_pipeline), "o", color=BLUE, alpha=0.6)
         axes.plot(np.median(of_pipeline), place, "|", color=INK, markersize=18, markeredgewidth=2)
@@ -114,5 +109,4 @@ def plot_pipelines(speeds: Mapping[str, Sequence[float]], ceiling: float) -> Fig
     axes.set_yticks(range(len(speeds)), list(speeds))
     axes.set(ylim=(len(speeds) - 0.5, -0.9), xlim=(0, None))
     axes.set_xlabel("images a second; a dot for each epoch, a bar for their median")
-    axes.spines[["top", "right"]].set_visible(False)
     return figure

@@ -4,12 +4,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import matplotlib.pyplot as plt
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from hvdcourse.launch.result import RunResult
 from hvdcourse.plots.palette import COLOURS, INK, LIGHT_GREY
+from hvdcourse.plots.subplots import subplots
 
 # After a change of the workers: in so many epochs the lowest accuracy is looked for.
 EPOCHS_AFTER = 5
@@ -82,14 +82,11 @@ def plot_elastic(result: RunResult) -> Figure:
     Where the workers changed, the time in which no epoch ended is shaded, with its seconds.
     """
     epochs, found = epochs_of(result), changes(result)
-    figure, (upper, lower) = plt.subplots(
-        2, 1, figsize=(8.5, 4.8), sharex=True, layout="constrained"
-    )
+    figure, (upper, lower) = subplots(2, 1, figsize=(8.5, 4.8), sharex=True)
     for axes, name in ((upper, "loss"), (lower, "test_accuracy")):
         for change in found:
             axes.axvspan(*change.gap, color=LIGHT_GREY, linewidth=0, zorder=0)
         draw_stretches(axes, epochs, name)
-        axes.spines[["top", "right"]].set_visible(False)
     upper.set(ylabel="loss, mean of the epoch", ylim=(0, 1.45 * max(e["loss"] for e in epochs)))
     name_changes(upper, found)
     lower.set(xlabel="seconds since the first epoch ended", ylim=(0, 1.02))

@@ -3,12 +3,12 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, NullFormatter
 
 from hvdcourse.plots.palette import BLUE, COLOURS, DARK_GREY, GREY, ORANGE, QUIET, VERMILION
+from hvdcourse.plots.subplots import subplots
 
 Groups = Sequence[Sequence[float]]
 
@@ -42,7 +42,7 @@ def plot_message_times(
         predicted: by the name of the link, what returns the model's seconds for a size.
         fitted: the sizes that the model was fitted to; their points are filled.
     """
-    figure, axes = plt.subplots(figsize=(7, 4), layout="constrained")
+    figure, axes = subplots(figsize=(7, 4))
     for colour, (name, by_size) in zip(COLOURS, measured.items(), strict=False):
         sizes = np.array(sorted(by_size))
         medians, spread = median_and_spread([by_size[size] for size in sizes])
@@ -64,7 +64,6 @@ def plot_message_times(
     axes.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
     axes.set(xlabel="bytes that are averaged", ylabel="time (ms): median, min and max")
     axes.legend(frameon=False, fontsize=9)
-    axes.spines[["top", "right"]].set_visible(False)
     return figure
 
 
@@ -75,10 +74,9 @@ def plot_sweeps(sweeps: Mapping[str, Mapping[str, Sequence[float]]], ylabel: str
         sweeps: by what is changed, then by the setting's name: seconds of each repeat.
         ylabel: what was timed.
     """
-    figure, row = plt.subplots(
-        1, len(sweeps), figsize=(4.6 * len(sweeps), 3.4), sharey=True, squeeze=False,
-        layout="constrained",
-    )  # fmt: skip
+    figure, row = subplots(
+        1, len(sweeps), figsize=(4.6 * len(sweeps), 3.4), sharey=True, squeeze=False
+    )
     for axes, colour, (what, by_setting) in zip(row[0], COLOURS, sweeps.items(), strict=False):
         medians, spread = median_and_spread(list(by_setting.values()))
         axes.errorbar(
@@ -88,7 +86,6 @@ def plot_sweeps(sweeps: Mapping[str, Mapping[str, Sequence[float]]], ylabel: str
         axes.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
         axes.yaxis.set_major_locator(LogLocator(subs=(1, 3)))
         axes.yaxis.set_minor_formatter(NullFormatter())
-        axes.spines[["top", "right"]].set_visible(False)
     row[0, 0].set_ylabel(ylabel)
     return figure
 
@@ -98,7 +95,7 @@ def plot_autotune(samples: Sequence[Mapping[str, float]]) -> Figure:
 
     ``samples`` are the rows of the file that ``--autotune-log-file`` writes.
     """
-    figure, axes = plt.subplots(figsize=(7, 3.4), layout="constrained")
+    figure, axes = subplots(figsize=(7, 3.4))
     cycles = np.array([row["cycle_time_ms"] for row in samples])
     thresholds = np.array([row["tensor_fusion_threshold"] for row in samples])
     scores = np.array([row["score"] for row in samples])
@@ -107,7 +104,6 @@ def plot_autotune(samples: Sequence[Mapping[str, float]]) -> Figure:
         axes.annotate(str(number), (cycle, score), (6, 4), textcoords="offset points", color=QUIET)
     figure.colorbar(points, label="fusion threshold (MB)")
     axes.set(xlabel="cycle time (ms)", ylabel="score (bytes per microsecond)", ylim=(0, None))
-    axes.spines[["top", "right"]].set_visible(False)
     return figure
 
 
@@ -121,9 +117,7 @@ def plot_gains(
         accuracies: by way, the test accuracy at the end, one for each run.
     """
     names = list(speeds)
-    figure, (left, right) = plt.subplots(
-        1, 2, figsize=(9, 0.45 * len(names) + 1.2), sharey=True, layout="constrained"
-    )
+    figure, (left, right) = subplots(1, 2, figsize=(9, 0.45 * len(names) + 1.2), sharey=True)
     for place, (name, colour) in enumerate(zip(names, (QUIET, *COLOURS, *COLOURS), strict=False)):
         for axes, values in ((left, speeds[name]), (right, accuracies[name])):
             axes.plot(values, [place] * len(values), "o", color=colour, alpha=0.45, markersize=6)
@@ -133,8 +127,6 @@ def plot_gains(
     left.set(xlabel="throughput, baseline = 1", ylim=(len(names) - 0.5, -0.5))
     left.set_xlim(min(0.5, left.get_xlim()[0]), None)
     right.set(xlabel="test accuracy")
-    for axes in (left, right):
-        axes.spines[["top", "right"]].set_visible(False)
     return figure
 
 
@@ -146,7 +138,7 @@ def plot_slowest(steps: Sequence[float], measured: Mapping[int, float], predicte
         measured: by number of ranks, the mean seconds of a step.
         predicted: what returns the expected seconds of the slowest of N.
     """
-    figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3.2), layout="constrained")
+    figure, (left, right) = subplots(1, 2, figsize=(9, 3.2))
     left.hist(1e3 * np.asarray(steps), bins=20, color=BLUE)
     left.axvline(1e3 * np.mean(steps), color=VERMILION, label="mean")
     left.set(xlabel="a step of one rank (ms)", ylabel="steps")
@@ -159,5 +151,4 @@ def plot_slowest(steps: Sequence[float], measured: Mapping[int, float], predicte
     right.set(xlabel="ranks N", ylabel="mean step (ms)", ylim=(0, None))
     for axes in (left, right):
         axes.legend(frameon=False)
-        axes.spines[["top", "right"]].set_visible(False)
     return figure

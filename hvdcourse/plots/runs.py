@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 from typing import Any
 
-import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -11,6 +10,7 @@ from matplotlib.patches import Patch
 
 from hvdcourse.launch.result import RunResult
 from hvdcourse.plots.palette import BLUE, COLOURS, LIGHT_GREY, ORANGE
+from hvdcourse.plots.subplots import subplots
 from hvdcourse.training.fed_epoch import FedEpoch
 
 WAITING: dict[str, Any] = {"facecolor": LIGHT_GREY, "edgecolor": "white"}
@@ -21,7 +21,7 @@ def plot_training(runs: Mapping[str, RunResult]) -> Figure:
 
     The first epoch is left out of the throughput: in it TensorFlow also builds its graph.
     """
-    figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3.4), layout="constrained")
+    figure, (left, right) = subplots(1, 2, figsize=(9, 3.4))
     for colour, (name, result) in zip(COLOURS, runs.items(), strict=False):
         history = result.history
         label = name.replace("\n", " ")
@@ -37,8 +37,6 @@ def plot_training(runs: Mapping[str, RunResult]) -> Figure:
     what = f"median of epochs 2 to {last}; bars show min and max"
     right.set(ylabel="images per second, all ranks", title=what)
     right.title.set_fontsize(9)
-    for axes in (left, right):
-        axes.spines[["top", "right"]].set_visible(False)
     return figure
 
 
@@ -74,15 +72,13 @@ def draw_feeding(axes: Axes, epoch: FedEpoch, work: str) -> None:
     axes.set_yticks([device / 2 - 0.5, device], ["processor", "device"])
     axes.tick_params(axis="y", length=0)
     axes.set_ylim(device + 0.6, -0.6)
-    axes.spines[["top", "right", "left"]].set_visible(False)
+    axes.spines.left.set_visible(False)
 
 
 def plot_feeding(epochs: Mapping[str, FedEpoch], work: str, seconds: float) -> Figure:
     """Draw the first seconds of epochs, by their name, as time lines one below the other."""
     size = (9, 1.5 * len(epochs) + 0.8)
-    figure, rows = plt.subplots(
-        len(epochs), 1, figsize=size, sharex=True, squeeze=False, layout="constrained"
-    )
+    figure, rows = subplots(len(epochs), 1, figsize=size, sharex=True, squeeze=False)
     for axes, (name, epoch) in zip(rows[:, 0], epochs.items(), strict=True):
         draw_feeding(axes, epoch, work)
         axes.set_title(f"{name}: device busy {epoch.busy:.0%}", loc="left", fontsize=10)

@@ -4,12 +4,12 @@ import itertools
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from hvdcourse.plots.palette import BLUE, COLOURS, DARK_GREY, GREY, LIGHT_GREY, VERMILION
+from hvdcourse.plots.subplots import subplots
 
 Table = Mapping[str, np.ndarray]
 
@@ -19,7 +19,6 @@ def number_gpus(axes: Axes) -> None:
     axes.set_xscale("log", base=2)
     axes.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
     axes.set_xlabel("GPUs")
-    axes.spines[["top", "right"]].set_visible(False)
 
 
 def plot_predictions(rows: Mapping[str, Sequence[Mapping[str, float]]]) -> Figure:
@@ -29,7 +28,7 @@ def plot_predictions(rows: Mapping[str, Sequence[Mapping[str, float]]]) -> Figur
         rows: by kind of measurement, mappings with the seconds ``predicted``, and those measured as
             ``median``, ``min`` and ``max``.
     """
-    figure, axes = plt.subplots(figsize=(5.6, 4.4), layout="constrained")
+    figure, axes = subplots(figsize=(5.6, 4.4))
     seconds = [row["predicted"] for group in rows.values() for row in group]
     ends = 1e3 * np.array([min(seconds) / 1.5, 1.5 * max(seconds)])
     axes.plot(ends, ends, color=DARK_GREY, linewidth=1, zorder=0)
@@ -41,13 +40,12 @@ def plot_predictions(rows: Mapping[str, Sequence[Mapping[str, float]]]) -> Figur
         axes.errorbar(predicted, median, [median - low, high - median], fmt="o", **style)
     axes.set(xscale="log", yscale="log", xlabel="predicted (ms)", ylabel="measured (ms)")
     axes.legend(frameon=False)
-    axes.spines[["top", "right"]].set_visible(False)
     return figure
 
 
 def plot_efficiency(tables: Mapping[str, Table]) -> Figure:
     """Draw the scaling efficiency against the number of GPUs, one curve for each table."""
-    figure, axes = plt.subplots(figsize=(7.5, 3.8), layout="constrained")
+    figure, axes = subplots(figsize=(7.5, 3.8))
     styles = itertools.cycle(("o-", "s--"))  # where two curves coincide, both are seen
     for colour, style, (name, table) in zip(COLOURS, styles, tables.items(), strict=False):
         efficiency = 100 * table["efficiency"]
@@ -60,7 +58,7 @@ def plot_efficiency(tables: Mapping[str, Table]) -> Figure:
 
 def plot_cost(table: Table) -> Figure:
     """Draw time and GPU-hours to the same accuracy against the number of GPUs; one GPU is 1."""
-    figure, axes = plt.subplots(figsize=(7, 3.6), layout="constrained")
+    figure, axes = subplots(figsize=(7, 3.6))
     axes.plot(table["gpus"], table["time"], "o-", color=BLUE, label="time to the accuracy")
     axes.plot(table["gpus"], table["cost"], "s-", color=VERMILION, label="GPU-hours")
     axes.plot(table["gpus"], 1 / table["gpus"], "--", color=GREY, label="N times as fast")
@@ -76,9 +74,7 @@ def plot_chart(rows: Mapping[str, Sequence[tuple[int, float, float]]]) -> Figure
     Args:
         rows: by network, tuples of GPUs, published and predicted efficiency.
     """
-    figure, panels = plt.subplots(
-        1, len(rows), figsize=(3.2 * len(rows), 3), sharey=True, layout="constrained"
-    )
+    figure, panels = subplots(1, len(rows), figsize=(3.2 * len(rows), 3), sharey=True)
     for axes, (name, row) in zip(np.atleast_1d(panels), rows.items(), strict=True):
         gpus, published, predicted = (np.array(column) for column in zip(*row, strict=True))
         axes.plot(gpus, 100 * predicted, "o-", color=BLUE, label="predicted")
@@ -97,7 +93,7 @@ def plot_speedups(runs: Sequence[Mapping[str, Any]]) -> Figure:
         runs: mappings with the ``name``, the number of ``gpus``, and the speedups over one GPU
             ``by_throughput`` and ``by_time``; the first run is the topmost.
     """
-    figure, axes = plt.subplots(figsize=(7.5, 0.9 + 0.6 * len(runs)), layout="constrained")
+    figure, axes = subplots(figsize=(7.5, 0.9 + 0.6 * len(runs)))
     rows = range(len(runs))
     gpus, throughput, time = (
         [run[name] for run in runs] for name in ("gpus", "by_throughput", "by_time")
@@ -108,7 +104,6 @@ def plot_speedups(runs: Sequence[Mapping[str, Any]]) -> Figure:
     axes.scatter(time, rows, s=60, color=VERMILION, marker="s", label="by seconds of training")
     axes.set(xlabel="times as fast as 1 GPU", xlim=(0, None), ylim=(len(runs) - 0.5, -0.5))
     axes.set_yticks(rows, [run["name"] for run in runs])
-    axes.spines[["top", "right"]].set_visible(False)
     figure.legend(loc="outside upper center", ncols=3, frameon=False)
     return figure
 
@@ -126,7 +121,7 @@ def plot_scaling(
         formula: the predicted efficiency, by the same.
         all_cores: images per second of one process that has all cores, of shape (epochs,).
     """
-    figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3.6), layout="constrained")
+    figure, (left, right) = subplots(1, 2, figsize=(9, 3.6))
     ranks = sorted(set().union(*measured.values()))
     shifts = np.linspace(-0.05, 0.05, len(measured))  # Points that coincide are still seen.
     for colour, shift, (name, points) in zip(COLOURS, shifts, measured.items(), strict=False):
@@ -150,7 +145,6 @@ def plot_scaling(
     for axes in (left, right):
         axes.set(xlabel="ranks", xticks=ranks)
         axes.legend(frameon=False, fontsize=8)
-        axes.spines[["top", "right"]].set_visible(False)
     left.set_title("median of both turns; bars show min and max", fontsize=9)
     return figure
 
@@ -162,7 +156,7 @@ def plot_published(networks: Mapping[str, tuple[float, float, float]]) -> Figure
         networks: by name the efficiency in percent, the weights, and the multiply-adds of a
             forward pass of one image.
     """
-    figure, (left, right) = plt.subplots(1, 2, figsize=(8, 3), layout="constrained")
+    figure, (left, right) = subplots(1, 2, figsize=(8, 3))
     for colour, (name, counts) in zip(COLOURS, networks.items(), strict=False):
         efficiency, weights, multiply_adds = counts
         left.bar(name, efficiency, color=colour)
@@ -170,6 +164,4 @@ def plot_published(networks: Mapping[str, tuple[float, float, float]]) -> Figure
         right.bar(name, 1000 * weights / multiply_adds, color=colour)
     left.set(ylabel="scaling efficiency (%)", ylim=(0, 100))
     right.set(ylabel="weights per 1000 multiply-adds")
-    for axes in (left, right):
-        axes.spines[["top", "right"]].set_visible(False)
     return figure

@@ -12,6 +12,7 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
 from hvdcourse.plots.palette import BLUE, COLOURS, GREY, LIGHT_GREY, VERMILION
+from hvdcourse.plots.subplots import subplots
 
 Run = dict[str, Any]
 LABELS = {
@@ -47,16 +48,13 @@ def draw_curves(axes: Axes, runs: Iterable[Run], value: str, x: str) -> None:
         )  # fmt: skip
         axes.fill_between(positions, rows.min(axis=0), rows.max(axis=0), color=colour, alpha=0.15)
     axes.set(xlabel=x, ylabel=LABELS.get(value, value))
-    axes.spines[["top", "right"]].set_visible(False)
 
 
 def plot_curves(
     runs: Sequence[Run], panels: Sequence[tuple[str, str]] = (("test_accuracy", "epoch"),)
 ) -> Figure:
     """Draw one panel for each (figure, ``"epoch"`` or ``"step"``): mean and band over the seeds."""
-    figure, row = plt.subplots(
-        1, len(panels), figsize=(4.6 * len(panels), 3.4), squeeze=False, layout="constrained"
-    )
+    figure, row = subplots(1, len(panels), figsize=(4.6 * len(panels), 3.4), squeeze=False)
     for axes, (value, x) in zip(row[0], panels, strict=True):
         draw_curves(axes, runs, value, x)
         if "accuracy" in value:
@@ -74,7 +72,7 @@ def plot_accuracies(runs: Sequence[Run], baseline: str | None = None) -> Figure:
     accuracy of the condition named ``baseline``.
     """
     groups = by_condition(runs)
-    figure, axes = plt.subplots(figsize=(8, 0.8 + 0.3 * len(groups)), layout="constrained")
+    figure, axes = subplots(figsize=(8, 0.8 + 0.3 * len(groups)))
     kinds = (("accuracy", GREY, 0.16), ("test_accuracy", BLUE, -0.1))
     for row, group in enumerate(groups.values()):
         for value, colour, shift in kinds:
@@ -88,7 +86,6 @@ def plot_accuracies(runs: Sequence[Run], baseline: str | None = None) -> Figure:
         axes.axvline(mean, color=BLUE, linewidth=1, linestyle="--", zorder=0)
     axes.set_yticks(range(len(groups)), list(groups))
     axes.set(ylim=(len(groups) - 0.5, -0.5), xlim=(0, 1.02), xlabel="accuracy after the last epoch")
-    axes.spines[["top", "right"]].set_visible(False)
     axes.grid(axis="y", color=LIGHT_GREY, linewidth=0.6)
     handles = [
         Line2D([], [], marker="o", linestyle="", color=colour, label=LABELS[value])
@@ -104,10 +101,9 @@ def plot_search(panels: Mapping[str, Mapping[str, Mapping[float, Sequence[float]
     Args:
         panels: by title and condition, the accuracy of each seed by learning rate.
     """
-    figure, row = plt.subplots(
-        1, len(panels), figsize=(3.2 * len(panels), 3.3), sharey=True, squeeze=False,
-        layout="constrained",
-    )  # fmt: skip
+    figure, row = subplots(
+        1, len(panels), figsize=(3.2 * len(panels), 3.3), sharey=True, squeeze=False
+    )
     for axes, (title, conditions) in zip(row[0], panels.items(), strict=True):
         for colour, (name, found) in zip((VERMILION, BLUE), conditions.items(), strict=False):
             rates = sorted(found)
@@ -118,7 +114,6 @@ def plot_search(panels: Mapping[str, Mapping[str, Mapping[float, Sequence[float]
         axes.set(xscale="log", xlabel="learning rate", title=title, ylim=(0, 1.02))
         axes.set_xticks(rates, [f"{rate:g}" for rate in rates])
         axes.minorticks_off()
-        axes.spines[["top", "right"]].set_visible(False)
     row[0, 0].set_ylabel("accuracy on images kept back")
     handles, labels = row[0, 0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=2, frameon=False)
@@ -150,7 +145,7 @@ def plot_steps_to_target(
     measured = steps_to_target(runs)
     batches = np.geomspace(min(measured), max(measured), 50)
     top = 1.5 * max(count for counts in measured.values() for count in counts if count)
-    figure, axes = plt.subplots(figsize=(7, 4.2), layout="constrained")
+    figure, axes = subplots(figsize=(7, 4.2))
     for colour, (name, (low, high)) in zip(COLOURS[1:], noise_scales.items(), strict=False):
         axes.axvspan(low, high, color=colour, alpha=0.15, linewidth=0, label=name)
     axes.plot(batches, law(batches), color=BLUE, label=r"fitted: $S_{min}\,(1 + B_{crit} / B)$")
@@ -172,21 +167,19 @@ def plot_steps_to_target(
     axes.set_xticks(list(measured), [str(batch) for batch in measured])
     axes.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
     axes.set(xlabel="global batch size (images)", ylabel=f"steps to {target:.0%} on the test set")
-    axes.spines[["top", "right"]].set_visible(False)
     figure.legend(loc="outside lower center", ncols=2, frameon=False, fontsize=9)
     return figure
 
 
 def plot_gradient_norms(norms: Mapping[str, Sequence[float]]) -> Figure:
     """Draw the length of each block's gradient, from the first block to the last, by network."""
-    figure, axes = plt.subplots(figsize=(5.4, 3.2), layout="constrained")
+    figure, axes = subplots(figsize=(5.4, 3.2))
     for colour, (name, lengths) in zip((VERMILION, BLUE), norms.items(), strict=False):
         axes.plot(range(1, len(lengths) + 1), lengths, "o-", color=colour, label=name)
     axes.set(
         xlabel="block, from the first to the last", ylabel="length of the gradient", ylim=(0, None)
     )
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
-    axes.spines[["top", "right"]].set_visible(False)
     axes.legend(frameon=False)
     return figure
 
@@ -198,10 +191,9 @@ def plot_rates(rows: Mapping[str, tuple[Sequence[float], Sequence[float]]], step
         rows: by name, the rates that were applied and those that should have been.
         steps: steps of an epoch, to mark where one ends.
     """
-    figure, axes = plt.subplots(
-        1, len(rows), figsize=(2.8 * len(rows), 2.9), sharey=True, squeeze=False,
-        layout="constrained",
-    )  # fmt: skip
+    figure, axes = subplots(
+        1, len(rows), figsize=(2.8 * len(rows), 2.9), sharey=True, squeeze=False
+    )
     for panel, (name, (applied, expected)) in zip(axes[0], rows.items(), strict=True):
         for end in range(steps, len(applied), steps):
             panel.axvline(end, color=LIGHT_GREY, linewidth=0.8, zorder=0)
@@ -209,7 +201,6 @@ def plot_rates(rows: Mapping[str, tuple[Sequence[float], Sequence[float]]], step
         panel.plot(applied, color=VERMILION, linewidth=1.5, label="as it was")
         panel.set_title(name, fontsize=10)
         panel.set_xlabel("step")
-        panel.spines[["top", "right"]].set_visible(False)
     axes[0, 0].set(ylabel="learning rate", ylim=(0, None))
     handles, labels = axes[0, 0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=2, frameon=False)
@@ -218,14 +209,13 @@ def plot_rates(rows: Mapping[str, tuple[Sequence[float], Sequence[float]]], step
 
 def plot_trust_ratios(run: Run) -> Figure:
     """Draw LAMB's trust ratio of every layer by step; a layer's bias is left out."""
-    figure, axes = plt.subplots(figsize=(7, 3.6), layout="constrained")
+    figure, axes = subplots(figsize=(7, 3.6))
     ratios = {name: r for name, r in run["trust_ratios"].items() if "kernel" in name}
     for number, (name, values) in enumerate(ratios.items()):
         shown = np.array([np.nan if value is None else value for value in values])
         colour = plt.get_cmap("viridis")(number / max(1, len(ratios) - 1) * 0.9)
         axes.plot(range(1, len(shown) + 1), shown, color=colour, label=name.split("/")[0])
     axes.set(xlabel="step", ylabel="trust ratio ‖x‖ / ‖u‖", yscale="log")
-    axes.spines[["top", "right"]].set_visible(False)
     figure.legend(loc="outside right center", frameon=False, fontsize=8, title="first to last")
     return figure
 
@@ -239,12 +229,11 @@ def plot_slices(
         slices: by name, losses of shape (directions, distances).
         distances: in parts of each filter's length.
     """
-    figure, axes = plt.subplots(figsize=(6, 3.4), layout="constrained")
+    figure, axes = subplots(figsize=(6, 3.4))
     for colour, (name, rows) in zip(COLOURS, slices.items(), strict=False):
         for row in rows:
             axes.plot(distances, row, color=colour, linewidth=0.7, alpha=0.6)
         axes.plot(distances, np.mean(rows, axis=0), color=colour, linewidth=2.2, label=name)
     axes.set(xlabel="distance, in parts of each filter's length", ylabel="training loss")
-    axes.spines[["top", "right"]].set_visible(False)
     axes.legend(frameon=False)
     return figure

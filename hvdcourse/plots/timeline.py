@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 from typing import Any
 
-import matplotlib.pyplot as plt
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -21,6 +20,7 @@ from hvdcourse.plots.palette import (
     TINTS,
     VERMILION,
 )
+from hvdcourse.plots.subplots import subplots
 from hvdcourse.timeline.reading import Timeline
 
 FORWARD_TINT, BACKWARD_TINT, EXPOSED_TINT = TINTS[0], TINTS[2], TINTS[1]
@@ -45,7 +45,7 @@ def plot_step(timeline: Timeline, step: int | None = None) -> Figure:
     Raises:
         BadInput: the timeline has no such step.
     """
-    figure, axes = plt.subplots(figsize=(9, 5), layout="constrained")
+    figure, axes = subplots(figsize=(9, 5))
     draw_step(axes, timeline, step)
     axes.set_xlim(left=0)
     add_legend(figure)
@@ -58,9 +58,7 @@ def plot_steps(timelines: Mapping[str, Timeline], numbers: bool = True) -> Figur
     Without ``numbers`` the titles are the names alone.
     """
     count = len(timelines)
-    figure, all_axes = plt.subplots(
-        count, 1, figsize=(9, 2.5 * count), sharex=True, squeeze=False, layout="constrained"
-    )
+    figure, all_axes = subplots(count, 1, figsize=(9, 2.5 * count), sharex=True, squeeze=False)
     for (name, timeline), axes in zip(timelines.items(), all_axes[:, 0], strict=True):
         draw_step(axes, timeline, name=name)
         if not numbers:
@@ -120,7 +118,7 @@ def draw_step(axes: Axes, timeline: Timeline, number: int | None = None, name: s
     axes.set_xlabel(f"milliseconds since {origin}")
     label_rows(axes, list(gradients["name"]))
     axes.set_title(describe(step, name), fontsize=10.5, loc="left", color=INK)
-    axes.spines[["top", "right", "left"]].set_visible(False)
+    axes.spines.left.set_visible(False)
 
 
 def label_rows(axes: Axes, names: list[str]) -> None:
