@@ -39,10 +39,6 @@ EXERCISE = Exercise(
         for hosts in (UNEVEN_HOSTS, ALONE)
     ],
     steps=(
-        Step(
-            number=1,
-            title="Every rank has the mean of all ranks' vectors",
-            check=check_mean,
-        ),
+        Step(number=1, title="Every rank has the mean of all ranks' vectors", check=check_mean),
     ),
 )

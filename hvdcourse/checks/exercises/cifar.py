@@ -154,14 +154,10 @@ STEPS = (
         check=check_normalization,
     ),
     Step(
-        number=2,
-        title="The learning rate grows with the number of ranks",
-        check=check_scaled_rate,
+        number=2, title="The learning rate grows with the number of ranks", check=check_scaled_rate
     ),
     Step(
-        number=3,
-        title="The learning rate warms up, then follows its schedule",
-        check=check_warmup,
+        number=3, title="The learning rate warms up, then follows its schedule", check=check_warmup
     ),
     Step(
         number=4,

@@ -28,31 +28,19 @@ def arguments() -> dict[str, Any]:
 
 
 STEPS = (
-    Step(
-        number=1,
-        title="Every process knows its place, and its GPU",
-        check=training.check_place,
-    ),
+    Step(number=1, title="Every process knows its place, and its GPU", check=training.check_place),
     Step(
         number=2,
         title="Every rank applies the mean of all ranks' gradients",
         check=training.check_mean_gradient,
     ),
-    Step(
-        number=3,
-        title="All ranks go on with rank 0's weights",
-        check=training.check_same_start,
-    ),
+    Step(number=3, title="All ranks go on with rank 0's weights", check=training.check_same_start),
     Step(
         number=4,
         title="Each epoch's images are shared out among the ranks",
         check=shares.check_shares,
     ),
-    Step(
-        number=5,
-        title="The loss is the mean over all ranks",
-        check=training.check_averaged_loss,
-    ),
+    Step(number=5, title="The loss is the mean over all ranks", check=training.check_averaged_loss),
 )
 
 EXERCISE = Exercise(

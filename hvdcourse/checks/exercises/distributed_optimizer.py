@@ -213,16 +213,8 @@ def check_error_feedback(run: ObservedRun) -> None:
 
 
 STEPS = (
-    Step(
-        number=1,
-        title="Every gradient is averaged in an allreduce of its own",
-        check=check_each,
-    ),
-    Step(
-        number=2,
-        title="One flat buffer carries all gradients",
-        check=check_flat,
-    ),
+    Step(number=1, title="Every gradient is averaged in an allreduce of its own", check=check_each),
+    Step(number=2, title="One flat buffer carries all gradients", check=check_flat),
     Step(
         number=3,
         title="Buckets of bounded size stand in the order of the backward pass",

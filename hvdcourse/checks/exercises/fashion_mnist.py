@@ -149,26 +149,14 @@ def trials(folder: Path) -> Iterator[Trial]:
 
 
 STEPS = (
-    Step(
-        number=1,
-        title="Every process knows its place, and its GPU",
-        check=training.check_place,
-    ),
-    Step(
-        number=2,
-        title="Only rank 0 prints",
-        check=training.check_one_voice,
-    ),
+    Step(number=1, title="Every process knows its place, and its GPU", check=training.check_place),
+    Step(number=2, title="Only rank 0 prints", check=training.check_one_voice),
     Step(
         number=3,
         title="Every rank applies the mean of all ranks' gradients",
         check=training.check_mean_gradient,
     ),
-    Step(
-        number=4,
-        title="All ranks start from rank 0's weights",
-        check=training.check_same_start,
-    ),
+    Step(number=4, title="All ranks start from rank 0's weights", check=training.check_same_start),
     Step(
         number=5,
         title="Each epoch's images are shared out among the ranks",
@@ -186,19 +174,13 @@ STEPS = (
         needs=(3, 4),
     ),
     Step(
-        number=8,
-        title="The learning rate grows with the number of ranks",
-        check=check_scaled_rate,
+        number=8, title="The learning rate grows with the number of ranks", check=check_scaled_rate
     ),
     Step(
-        number=9,
-        title="The learning rate warms up, then follows its schedule",
-        check=check_warmup,
+        number=9, title="The learning rate warms up, then follows its schedule", check=check_warmup
     ),
     Step(
-        number=10,
-        title="The optimizer is NovoGrad, at the same scaled rate",
-        check=check_novograd,
+        number=10, title="The optimizer is NovoGrad, at the same scaled rate", check=check_novograd
     ),
 )
 

@@ -114,9 +114,7 @@ EXERCISES = (
         arguments=lambda: few_images(97),
         ends_untouched=True,
         step=Step(
-            number=1,
-            title="All ranks train one and the same model",
-            check=check_no_broadcast,
+            number=1, title="All ranks train one and the same model", check=check_no_broadcast
         ),
     ),
     lab(

@@ -200,11 +200,7 @@ def check_exclusions(run: ObservedRun) -> None:
 
 
 STEPS = (
-    Step(
-        number=1,
-        title="Moments follow the gradient and its square",
-        check=check_moments,
-    ),
+    Step(number=1, title="Moments follow the gradient and its square", check=check_moments),
     Step(
         number=2,
         title="The direction is right from the first update on",
@@ -212,21 +208,13 @@ STEPS = (
         # Of zeros, any correction makes zeros.
         needs=(1,),
     ),
-    Step(
-        number=3,
-        title="Weight decay is in the update, not in the gradient",
-        check=check_decay,
-    ),
+    Step(number=3, title="Weight decay is in the update, not in the gradient", check=check_decay),
     Step(
         number=4,
         title="The trust ratio sets each layer's step, and is 1 for a norm of zero",
         check=check_trust_ratio,
     ),
-    Step(
-        number=5,
-        title="Layers are excluded by their names",
-        check=check_exclusions,
-    ),
+    Step(number=5, title="Layers are excluded by their names", check=check_exclusions),
 )
 
 EXERCISE = Exercise(

@@ -217,46 +217,14 @@ def check_one_writer(run: ObservedRun) -> None:
 
 
 STEPS = (
-    Step(
-        number=1,
-        title="Every process knows its place",
-        check=check_place,
-    ),
-    Step(
-        number=2,
-        title="The images are shared out",
-        check=check_share,
-    ),
-    Step(
-        number=3,
-        title="All ranks use rank 0's direction",
-        check=check_broadcast,
-    ),
-    Step(
-        number=4,
-        title="Every rank has the mean over all images",
-        check=check_mean,
-    ),
-    Step(
-        number=5,
-        title="Every rank has all scores",
-        check=check_gather,
-    ),
-    Step(
-        number=6,
-        title="The images are regrouped by digit",
-        check=check_regroup,
-    ),
-    Step(
-        number=7,
-        title="Each rank holds its part of the sum",
-        check=check_reducescatter,
-    ),
-    Step(
-        number=8,
-        title="One rank writes, all wait for it",
-        check=check_one_writer,
-    ),
+    Step(number=1, title="Every process knows its place", check=check_place),
+    Step(number=2, title="The images are shared out", check=check_share),
+    Step(number=3, title="All ranks use rank 0's direction", check=check_broadcast),
+    Step(number=4, title="Every rank has the mean over all images", check=check_mean),
+    Step(number=5, title="Every rank has all scores", check=check_gather),
+    Step(number=6, title="The images are regrouped by digit", check=check_regroup),
+    Step(number=7, title="Each rank holds its part of the sum", check=check_reducescatter),
+    Step(number=8, title="One rank writes, all wait for it", check=check_one_writer),
 )
 
 EXERCISE = Exercise(

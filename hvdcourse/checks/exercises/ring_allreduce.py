@@ -202,16 +202,8 @@ def traffic_in_words(sent: int, messages: int, astray: list[int], collectives: l
 
 
 STEPS = (
-    Step(
-        number=1,
-        title="The vector is cut into equal chunks",
-        check=check_bounds,
-    ),
-    Step(
-        number=2,
-        title="Neighbors exchange without deadlock",
-        check=check_exchange,
-    ),
+    Step(number=1, title="The vector is cut into equal chunks", check=check_bounds),
+    Step(number=2, title="Neighbors exchange without deadlock", check=check_exchange),
     Step(
         number=3,
         title="Scatter-reduce leaves one finished chunk on each rank",
@@ -219,10 +211,7 @@ STEPS = (
         needs=(2,),
     ),
     Step(
-        number=4,
-        title="Allgather gives every rank all chunks",
-        check=check_allgather,
-        needs=(2,),
+        number=4, title="Allgather gives every rank all chunks", check=check_allgather, needs=(2,)
     ),
 )
 

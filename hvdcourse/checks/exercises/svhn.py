@@ -33,36 +33,20 @@ def check_one_voice_and_writer(run: ObservedRun) -> None:
 
 
 STEPS = (
-    Step(
-        number=1,
-        title="Every process knows its place, and its GPU",
-        check=training.check_place,
-    ),
+    Step(number=1, title="Every process knows its place, and its GPU", check=training.check_place),
     Step(
         number=2,
         title="Every rank applies the mean of all ranks' gradients",
         check=training.check_mean_gradient,
     ),
-    Step(
-        number=3,
-        title="All ranks go on with rank 0's weights",
-        check=training.check_same_start,
-    ),
+    Step(number=3, title="All ranks go on with rank 0's weights", check=training.check_same_start),
     Step(
         number=4,
         title="Each epoch's images are shared out among the ranks, in equally many steps",
         check=shares.check_shares,
     ),
-    Step(
-        number=5,
-        title="Every rank has the metrics of the whole test set",
-        check=check_test,
-    ),
-    Step(
-        number=6,
-        title="Only rank 0 prints and writes files",
-        check=check_one_voice_and_writer,
-    ),
+    Step(number=5, title="Every rank has the metrics of the whole test set", check=check_test),
+    Step(number=6, title="Only rank 0 prints and writes files", check=check_one_voice_and_writer),
 )
 
 EXERCISE = Exercise(
