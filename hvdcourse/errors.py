@@ -15,15 +15,20 @@ class BadInput(ValueError):
         return [f"BadInput: {self}"]
 
 
-def checked_limit(seconds: Any, name: str) -> float:
-    """Return a time limit in seconds. Raises BadInput where it is not a number above 0."""
+def positive(value: Any, name: str, kind: str = "number") -> float:
+    """Return a number above 0, of this kind in words. Raises BadInput where it is none."""
     try:
-        number = float(seconds)
+        number = float(value)
     except (TypeError, ValueError):
         number = 0.0
     if not 0 < number < float("inf"):
-        raise BadInput(f"{name} must be a number of seconds above 0; got {seconds!r}")
+        raise BadInput(f"{name} must be a {kind} above 0; got {value!r}")
     return number
+
+
+def checked_limit(seconds: Any, name: str) -> float:
+    """Return a time limit in seconds. Raises BadInput where it is not a number above 0."""
+    return positive(seconds, name, "number of seconds")
 
 
 def bits_per_second(bandwidth: str) -> int:

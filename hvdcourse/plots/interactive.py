@@ -15,12 +15,12 @@ from IPython.display import display
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from hvdcourse.errors import BadInput
+from hvdcourse.errors import BadInput, positive
 from hvdcourse.plots.messages import draw_collective, draw_ring, ring_frames
 from hvdcourse.plots.palette import BLUE, DARK_GREY, GREY, LIGHT_GREY, ORANGE, VERMILION
 from hvdcourse.plots.scaling import plot_efficiency
 from hvdcourse.simulate.collectives import COLLECTIVES, collective
-from hvdcourse.simulate.scaling import positive, steps_to_accuracy, what_if
+from hvdcourse.simulate.scaling import steps_to_accuracy, what_if
 
 STEPS_PER_EPOCH = 50
 RATES = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0)

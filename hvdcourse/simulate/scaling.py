@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from hvdcourse.errors import BadInput, whole_number
+from hvdcourse.errors import BadInput, positive, whole_number
 from hvdcourse.simulate.links import Cluster, Link, read_link
 from hvdcourse.simulate.networks import find_network
 from hvdcourse.simulate.step import MEBIBYTE, Horovod, Step, simulate
@@ -51,17 +51,6 @@ def steps_to_accuracy(batch: Any, critical_batch: float) -> Any:
 def powers_of_two(most: int) -> list[int]:
     """Return 1, 2, 4 … and the largest number itself."""
     return [2**power for power in range(most.bit_length()) if 2**power < most] + [most]
-
-
-def positive(value: Any, name: str) -> float:
-    """Return a number above 0. Raises BadInput where it is none."""
-    try:
-        number = float(value)
-    except (TypeError, ValueError):
-        number = 0.0
-    if not 0 < number < float("inf"):
-        raise BadInput(f"{name} must be a number above 0; got {value!r}")
-    return number
 
 
 def predict_step(
