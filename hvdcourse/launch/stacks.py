@@ -10,21 +10,12 @@ from pathlib import Path
 # A line of faulthandler's dump, or of a traceback.
 _FRAME = re.compile(r'^  File "(?P<file>.+)", line (?P<line>\d+),? in (?P<function>\S+)$')
 
-# Functions of Horovod's Python side, and the name of the collective that each one runs.
+# Functions of Horovod's Python side, which are also there as ``_NAME``, ``NAME_``, ``NAME_async``
+# and ``grouped_NAME``, and what each one runs.
 _COLLECTIVES = {
-    "allreduce": "allreduce",
-    "grouped_allreduce": "allreduce",
-    "allgather": "allgather",
-    "grouped_allgather": "allgather",
-    "broadcast": "broadcast",
-    "broadcast_": "broadcast",
-    "alltoall": "alltoall",
-    "reducescatter": "reducescatter",
-    "grouped_reducescatter": "reducescatter",
-    "barrier": "barrier",
-    "join": "join",
-    "init": "hvd.init()",
-    "shutdown": "hvd.shutdown()",
+    **{name: name for name in ("allreduce", "allgather", "broadcast", "alltoall")},
+    **{name: name for name in ("reducescatter", "barrier", "join")},
+    **{name: f"hvd.{name}()" for name in ("init", "shutdown")},
 }
 # Calls of mpi4py, which is compiled: no frame of its own shows that a rank waits in it.
 _MPI4PY_CALL = re.compile(
@@ -55,8 +46,8 @@ def waits_in(frames: list[tuple[str, str]]) -> str | None:
     own_gradient = False
     for file, function in frames:
         if "/horovod/" in file:
-            name = _COLLECTIVES.get(function.lstrip("_").removesuffix("_async"))
-            name = name or _COLLECTIVES.get(function)
+            plain = function.lstrip("_").removesuffix("_async").removesuffix("_")
+            name = _COLLECTIVES.get(plain.removeprefix("grouped_"))
             if name is None and function == "gradient" and not own_gradient:
                 # DistributedGradientTape averages in a graph, which has no frames.
                 name = "allreduce"

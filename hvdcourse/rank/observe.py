@@ -14,19 +14,11 @@ from hvdcourse.rank.fingerprints import number_of_bytes
 from hvdcourse.rank.run_folder import RunFolder
 
 # The operations of Horovod's TensorFlow library that move data or wait for other ranks.
-_HOROVOD_OPERATIONS = {
-    "horovod_allreduce": "allreduce",
-    "horovod_grouped_allreduce": "allreduce",
-    "horovod_allgather": "allgather",
-    "horovod_grouped_allgather": "allgather",
-    "horovod_broadcast": "broadcast",
-    "horovod_broadcast_inplace": "broadcast",
-    "horovod_broadcast_inplace_resource": "broadcast",
-    "horovod_alltoall": "alltoall",
-    "horovod_reducescatter": "reducescatter",
-    "horovod_grouped_reducescatter": "reducescatter",
-    "horovod_join": "join",
-}
+_HOROVOD_OPERATIONS = (
+    *("allreduce", "grouped_allreduce", "allgather", "grouped_allgather", "alltoall"),
+    *("broadcast", "broadcast_inplace", "broadcast_inplace_resource", "join"),
+    *("reducescatter", "grouped_reducescatter"),
+)
 _MPI_SENDS = (
     *("Send", "Isend", "Ssend", "Issend", "Bsend", "Ibsend", "Rsend", "Irsend"),
     *("Sendrecv", "Sendrecv_replace", "Isendrecv", "Isendrecv_replace"),
@@ -91,10 +83,10 @@ def observe_horovod(record: Callable[..., None]) -> None:
     """Record every collective that runs eagerly through Horovod's TensorFlow library."""
     from horovod.tensorflow import mpi_ops
 
-    for operation, name in _HOROVOD_OPERATIONS.items():
-        setattr(
-            mpi_ops.MPI_LIB, operation, recorded(getattr(mpi_ops.MPI_LIB, operation), name, record)
-        )
+    for operation in _HOROVOD_OPERATIONS:
+        name = operation.removeprefix("grouped_").partition("_")[0]
+        call = recorded(getattr(mpi_ops.MPI_LIB, f"horovod_{operation}"), name, record)
+        setattr(mpi_ops.MPI_LIB, f"horovod_{operation}", call)
 
 
 def recorded(
