@@ -7,18 +7,6 @@ import numpy as np
 import tensorflow as tf
 
 
-class KeepRates(tf.keras.callbacks.Callback):
-    """Keeps the optimizer's learning rate at the end of every step, in ``rates``."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.rates: list[float] = []
-
-    def on_train_batch_end(self, batch: int, logs: dict[str, float] | None = None) -> None:
-        """Read the rate."""
-        self.rates.append(float(self.model.optimizer.learning_rate.numpy()))
-
-
 def applied_rates(
     setters: Sequence[tf.keras.callbacks.Callback], rate: float, epochs: int, steps: int
 ) -> list[float]:
@@ -33,7 +21,10 @@ def applied_rates(
     model = tf.keras.Sequential([tf.keras.layers.Dense(1)])
     optimizer = hvd.DistributedOptimizer(tf.keras.optimizers.SGD(rate, momentum=0.9))
     model.compile(optimizer, "mse")
-    kept = KeepRates()
+    rates: list[float] = []
+    keep = tf.keras.callbacks.LambdaCallback(
+        on_train_batch_end=lambda batch, logs: rates.append(float(optimizer.learning_rate.numpy()))
+    )
     samples, targets = np.ones((8 * steps, 4)), np.ones(8 * steps)
-    model.fit(samples, targets, batch_size=8, epochs=epochs, callbacks=[*setters, kept], verbose=0)
-    return kept.rates
+    model.fit(samples, targets, batch_size=8, epochs=epochs, callbacks=[*setters, keep], verbose=0)
+    return rates

@@ -14,14 +14,13 @@ from typing import Any
 import yaml  # type: ignore[import-untyped]
 
 from hvdcourse.data.image_folder import BadDataSet
-from hvdcourse.data.sets import load
 from hvdcourse.errors import BadInput, checked_limit
 from hvdcourse.launch.run import largest_np, run_quickly
 from hvdcourse.machine.cores import usable_cores
 from hvdcourse.machine.gpus import visible_gpus
 from hvdcourse.study.command import short_command_of
 from hvdcourse.study.condition import Condition
-from hvdcourse.study.records import Records, digest, key_of, read_records, run_key
+from hvdcourse.study.records import Records, data_named, key_of, read_records, run_key
 
 WORKER = Path(__file__).with_name("worker.py")
 Grid = Mapping[str, Condition]
@@ -163,18 +162,17 @@ def checked_seeds(seeds: Iterable[int]) -> list[int]:
 
 
 def look_at(name: str) -> tuple[str, int]:
-    """Return a data set's digest, as the worker takes it, and its count of training images.
+    """Return a data set's digest and its count of training images.
 
     Raises:
         BadInput: there is no such data set, or its folder is not as it should be.
         DataUnavailable: its files cannot be fetched.
     """
     try:
-        data = load(name) if name == "digits" else load(name, dtype="uint8")
+        data, data_digest = data_named(name)
     except BadDataSet as error:
         raise BadInput(str(error)) from None
-    arrays = (data.train_images, data.train_labels, data.test_images, data.test_labels)
-    return digest(arrays), len(data.train_images)
+    return data_digest, len(data.train_images)
 
 
 def train_runs(

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from hvdcourse.data.sets import DataSet, load
 from hvdcourse.files import append_line
 from hvdcourse.study.condition import Condition
 
@@ -42,6 +43,13 @@ def digest(arrays: Iterable[np.ndarray]) -> str:
         sha256.update(f"{array.dtype}{array.shape}".encode())
         sha256.update(np.ascontiguousarray(array).data)
     return sha256.hexdigest()[:16]
+
+
+def data_named(name: str) -> tuple[DataSet, str]:
+    """Return a data set as studies load it, and the digest of what is in it."""
+    # A quarter of the memory, where many ranks each hold all images.
+    data = load(name) if name == "digits" else load(name, dtype="uint8")
+    return data, digest((data.train_images, data.train_labels, data.test_images, data.test_labels))
 
 
 def run_key(settings: Mapping[str, Any], seed: int, data_digest: str) -> str:

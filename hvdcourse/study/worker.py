@@ -23,13 +23,12 @@ import numpy as np
 import tensorflow as tf
 from horovod.tensorflow import allgather_object
 
-from hvdcourse.data.sets import DataSet, load
 from hvdcourse.errors import BadInput
 from hvdcourse.rank.place import Place
 from hvdcourse.rank.reports import report_metrics
 from hvdcourse.study.command import command_of
 from hvdcourse.study.condition import Condition
-from hvdcourse.study.records import append_record, digest
+from hvdcourse.study.records import append_record, data_named
 from hvdcourse.study.train import train
 
 
@@ -37,14 +36,7 @@ class StudyFailed(RuntimeError):
     """A run raised an error; the message names its condition and its seed."""
 
 
-@cache
-def data_named(name: str) -> tuple[DataSet, dict[str, Any]]:
-    """Return a data set, and what a record says of it."""
-    # A quarter of the memory, where many ranks each hold all images.
-    data = load(name) if name == "digits" else load(name, dtype="uint8")
-    arrays = (data.train_images, data.train_labels, data.test_images, data.test_labels)
-    about = {"name": Path(name).name, "fingerprint": digest(arrays), "source": data.source}
-    return data, about
+data_kept = cache(data_named)
 
 
 def cores_of_run(ranks: int) -> int:
@@ -81,7 +73,7 @@ def train_and_record(
 ) -> None:
     """Train once, and add the record of it."""
     condition = Condition.from_mapping(run["condition"], run["settings"])
-    data, about = data_named(condition.data)
+    data, data_digest = data_kept(condition.data)
 
     def show(row: dict[str, Any]) -> None:
         numbers = {name: row[name] for name in ("loss", "test_accuracy") if row[name] is not None}
@@ -95,7 +87,9 @@ def train_and_record(
     record = {
         **about_run(run, condition),
         "data": {
-            **about,
+            "name": Path(condition.data).name,
+            "fingerprint": data_digest,
+            "source": data.source,
             "train_images": condition.images_of(len(data.train_images)),
             "tested_on": "held-out training images" if condition.hold_out else "test images",
         },
