@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from hvdcourse.checks.evidence import NotJudged, ObservedRun, Unmet
 from hvdcourse.checks.exercise import Exercise, Step, Trial
@@ -118,19 +119,17 @@ def observe_runs(
 
 def start(exercise: Exercise, trial: Trial, folder: Path, timeout: float) -> RunResult:
     """Run the exercise's script as the trial wants it, for so many seconds at most."""
-    script, arguments = f"{exercise.name}.py", arguments_from(trial.arguments)
+    script = f"{exercise.name}.py"
+    settings: dict[str, Any] = {
+        "arguments": arguments_from(trial.arguments),
+        "folder": folder,
+        "timeout": timeout,
+        "standstill": exercise.standstill,
+        "quiet": True,
+        "must_succeed": False,
+    }
     if trial.plan:
-        return run_elastic(
-            script,
-            trial.np,
-            plan=trial.plan,
-            arguments=arguments,
-            folder=folder,
-            timeout=timeout,
-            standstill=exercise.standstill,
-            quiet=True,
-            must_succeed=False,
-        )
+        return run_elastic(script, trial.np, plan=trial.plan, **settings)
     return run_quickly(
         script,
         trial.np,
@@ -143,12 +142,7 @@ def start(exercise: Exercise, trial: Trial, folder: Path, timeout: float) -> Run
             **exercise.environment,
             **trial.environment,
         },
-        arguments=arguments,
-        folder=folder,
-        timeout=timeout,
-        standstill=exercise.standstill,
-        quiet=True,
-        must_succeed=False,
+        **settings,
     )
 
 

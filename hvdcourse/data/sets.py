@@ -137,9 +137,7 @@ def load_image_folder(folder: str | Path, image_size: tuple[int, int] | None = N
 
 def _as_dtype(data: DataSet, dtype: str) -> DataSet:
     train, test = (_images_as(images, dtype) for images in (data.train_images, data.test_images))
-    return DataSet(
-        train, data.train_labels, test, data.test_labels, data.classes, source=data.source
-    )
+    return replace(data, train_images=train, test_images=test)
 
 
 def _images_as(images: np.ndarray, dtype: str) -> np.ndarray:

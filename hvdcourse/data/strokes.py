@@ -4,7 +4,8 @@ An outline is coordinates x, y, x, y, … in pixels, for many strokes at once of
 coordinates); ``turn`` is in radians.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
 
 import numpy as np
 from PIL import ImageDraw
@@ -25,25 +26,23 @@ def boxes(
     return np.stack([x - length / 2, y - length / 2, x + length / 2, y + length / 2], 1)
 
 
-def rectangles(
-    x: np.ndarray, y: np.ndarray, turn: np.ndarray, length: np.ndarray, width: np.ndarray
+def corners(
+    signs: Sequence[tuple[int, int]],
+    x: np.ndarray,
+    y: np.ndarray,
+    turn: np.ndarray,
+    length: np.ndarray,
+    width: np.ndarray,
 ) -> np.ndarray:
-    """Return the corners of rectangles."""
+    """Return the corners of polygons, each so many half lengths and half widths from the middle."""
     ax, ay = length / 2 * np.cos(turn), length / 2 * np.sin(turn)
     bx, by = -width / 2 * np.sin(turn), width / 2 * np.cos(turn)
-    signs = ((1, 1), (1, -1), (-1, -1), (-1, 1))
     return np.stack([c for a, b in signs for c in (x + a * ax + b * bx, y + a * ay + b * by)], 1)
 
 
-def triangles(
-    x: np.ndarray, y: np.ndarray, turn: np.ndarray, length: np.ndarray, width: np.ndarray
-) -> np.ndarray:
-    """Return the corners of triangles that point along the field."""
-    ax, ay = length / 2 * np.cos(turn), length / 2 * np.sin(turn)
-    bx, by = -width / 2 * np.sin(turn), width / 2 * np.cos(turn)
-    signs = ((1, 0), (-1, 1), (-1, -1))
-    return np.stack([c for a, b in signs for c in (x + a * ax + b * bx, y + a * ay + b * by)], 1)
-
+rectangles = partial(corners, ((1, 1), (1, -1), (-1, -1), (-1, 1)))
+# They point along the field.
+triangles = partial(corners, ((1, 0), (-1, 1), (-1, -1)))
 
 Outline = Callable[..., np.ndarray]
 Draw = Callable[[ImageDraw.ImageDraw, list[float], int, float, tuple[int, ...]], None]

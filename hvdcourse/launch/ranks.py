@@ -7,7 +7,7 @@ built with: over Gloo it starts every rank itself, over MPI it calls mpirun.
 import os
 import subprocess
 import sys
-from collections.abc import Iterable
+from itertools import chain
 from typing import IO, Any, Protocol
 
 from hvdcourse.launch.command_line import python_path
@@ -125,12 +125,8 @@ def start_gloo_ranks(job: Job) -> Started:
     processes: Processes = {
         slot.rank: start_rank(job, {**environment, **create_slot_env_vars(slot)}) for slot in slots
     }
-    return processes, all_readers(readers_of(process, rank) for rank, process in processes.items())
-
-
-def all_readers(groups: Iterable[list[OutputReader]]) -> list[OutputReader]:
-    """Return the readers of all groups in one list."""
-    return [reader for group in groups for reader in group]
+    readers = (readers_of(process, rank) for rank, process in processes.items())
+    return processes, list(chain.from_iterable(readers))
 
 
 def start_rank(job: Job, environment: dict[str, str]) -> Process:

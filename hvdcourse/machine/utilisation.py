@@ -1,6 +1,5 @@
 """How busy the processor and, where there is one, the NVIDIA GPU were for a while."""
 
-import os
 import threading
 import time
 
@@ -27,13 +26,13 @@ class Utilisation:
         self.sampler = threading.Thread(target=self.sample_gpu, daemon=True)
 
     def __enter__(self) -> "Utilisation":
-        self.began, self.began_processor = time.perf_counter(), processor_seconds()
+        self.began, self.began_processor = time.perf_counter(), time.process_time()
         self.sampler.start()
         return self
 
     def __exit__(self, *exception: object) -> None:
         passed = time.perf_counter() - self.began
-        self.cores = (processor_seconds() - self.began_processor) / passed
+        self.cores = (time.process_time() - self.began_processor) / passed
         self.over.set()
         self.sampler.join()
         if self.samples:
@@ -50,9 +49,3 @@ class Utilisation:
                 return
             self.samples.append(float(percent))
             self.over.wait(SECONDS_BETWEEN_SAMPLES)
-
-
-def processor_seconds() -> float:
-    """Return the processor time that this process has used so far."""
-    times = os.times()
-    return times.user + times.system

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import Any
 
 from matplotlib.axes import Axes
@@ -64,11 +65,13 @@ def changes(result: RunResult) -> list[Change]:
     for name, value in reports_of(result):
         if name not in ("killed", "added"):
             continue
-        size = max((e for e in epochs if e["time"] <= value["time"]), key=_time)["size"]
+        size = max((e for e in epochs if e["time"] <= value["time"]), key=itemgetter("time"))[
+            "size"
+        ]
         after = [e for e in epochs if e["time"] > value["time"] and e["size"] != size]
         if not after:
             continue
-        last = max((e for e in epochs if e["time"] < after[0]["time"]), key=_time)
+        last = max((e for e in epochs if e["time"] < after[0]["time"]), key=itemgetter("time"))
         what = f"rank {value['ranks'][0]} killed" if name == "killed" else "a host added"
         lowest = min(epoch["test_accuracy"] for epoch in after[:EPOCHS_AFTER])
         gap = last["time"], after[0]["time"]
@@ -128,7 +131,3 @@ def name_changes(axes: Axes, found: Sequence[Change]) -> None:
             fontsize=9,
             color=INK,
         )
-
-
-def _time(epoch: dict[str, Any]) -> float:
-    return float(epoch["time"])

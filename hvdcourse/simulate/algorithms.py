@@ -102,18 +102,8 @@ def two_stage(size: float, cluster: Cluster) -> float:
 
 
 Algorithm = Callable[[float, Cluster], float]
-ALGORITHMS: dict[str, Algorithm] = {
-    function.__name__: function
-    for function in (
-        ring,
-        parameter_server,
-        recursive_doubling,
-        tree,
-        double_tree,
-        ring_or_tree,
-        two_stage,
-    )
-}
+_FORMS = (ring, parameter_server, recursive_doubling, tree, double_tree, ring_or_tree, two_stage)
+ALGORITHMS: dict[str, Algorithm] = {form.__name__: form for form in _FORMS}
 
 
 def find_algorithm(name: str) -> Algorithm:
