@@ -12,11 +12,12 @@ from pathlib import Path
 from typing import Any
 
 from hvdcourse.errors import BadInput, checked_limit
+from hvdcourse.launch.collect import collect_result
 from hvdcourse.launch.command_line import BACKENDS, arguments_from, local_command
 from hvdcourse.launch.display import RunDisplay
 from hvdcourse.launch.job import Caller, Event, Job, RunEnd
 from hvdcourse.launch.process import can_fork, start_process
-from hvdcourse.launch.result import RunFailed, RunResult, collect_result
+from hvdcourse.launch.result import RunFailed, RunResult
 from hvdcourse.machine.cores import pick_cores
 from hvdcourse.machine.gpus import visible_gpus
 from hvdcourse.machine.processes import end_all, processes_of_session
