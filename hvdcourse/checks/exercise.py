@@ -90,10 +90,10 @@ class Exercise:
 
     name: str
     notebook: str
-    backend: str
-    observe: str
     trials: Callable[[Path], Iterable[Trial]]
     steps: tuple[Step, ...]
+    backend: str = "gloo"
+    observe: str = ""
     longest_run: float = 1.0
     standstill: float = 8
     environment: dict[str, str] = field(default_factory=dict)

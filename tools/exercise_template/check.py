@@ -32,7 +32,6 @@ def check_mean(run: ObservedRun) -> None:
 EXERCISE = Exercise(
     name="new_exercise",
     notebook="its_lesson",
-    backend="gloo",
     observe="horovod",
     trials=lambda _: [
         Trial(hosts=hosts, arguments={"numbers": random.randrange(5, 20)})

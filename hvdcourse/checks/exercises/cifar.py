@@ -3,6 +3,7 @@
 import itertools
 import random
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -77,12 +78,10 @@ def check_normalization(run: ObservedRun) -> None:
     )
 
 
-def check_scaled_rate(run: ObservedRun) -> None:
-    learning_rate.check_scaled(run, "learning_rate", "lamb_learning_rate")
-
-
-def check_warmup(run: ObservedRun) -> None:
-    learning_rate.check_warmup(run, FACTORS)
+check_scaled_rate = partial(
+    learning_rate.check_scaled, names=("learning_rate", "lamb_learning_rate")
+)
+check_warmup = partial(learning_rate.check_warmup, factors=FACTORS)
 
 
 def check_lamb(run: ObservedRun) -> None:
@@ -169,7 +168,6 @@ STEPS = (
 EXERCISE = Exercise(
     name="cifar",
     notebook="04_convergence",
-    backend="gloo",
     observe="training",
     trials=lambda _: trials(),
     steps=STEPS,

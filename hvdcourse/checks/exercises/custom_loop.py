@@ -46,7 +46,6 @@ STEPS = (
 EXERCISE = Exercise(
     name="custom_loop",
     notebook="03_multi_gpu_horovodrun",
-    backend="gloo",
     observe="training",
     trials=lambda _: [
         Trial(hosts=UNEVEN_HOSTS, arguments=arguments()),

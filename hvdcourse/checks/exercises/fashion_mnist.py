@@ -2,6 +2,7 @@
 
 import random
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -52,10 +53,6 @@ def arguments(folder: Path) -> dict[str, Any]:
     }
 
 
-def check_validation(run: ObservedRun) -> None:
-    shares.check_validation(run, "val")
-
-
 def check_saving(run: ObservedRun) -> None:
     training.check_one_writer(run)
     if run.earlier:
@@ -96,12 +93,9 @@ def check_resumed(run: ObservedRun, whole: ObservedRun) -> None:
     )
 
 
-def check_scaled_rate(run: ObservedRun) -> None:
-    learning_rate.check_scaled(run, "learning_rate")
-
-
-def check_warmup(run: ObservedRun) -> None:
-    learning_rate.check_warmup(run, FACTORS)
+check_validation = partial(shares.check_validation, metrics="val")
+check_scaled_rate = partial(learning_rate.check_scaled, names=("learning_rate",))
+check_warmup = partial(learning_rate.check_warmup, factors=FACTORS)
 
 
 def check_novograd(run: ObservedRun) -> None:
@@ -187,7 +181,6 @@ STEPS = (
 EXERCISE = Exercise(
     name="fashion_mnist",
     notebook="03_multi_gpu_horovodrun",
-    backend="gloo",
     observe="training",
     trials=trials,
     steps=STEPS,

@@ -238,8 +238,6 @@ STEPS = (
 EXERCISE = Exercise(
     name="input_pipeline",
     notebook="02_single_gpu_baseline",
-    backend="gloo",
-    observe="",
     trials=lambda _: [Trial(hosts=ALONE, arguments=arguments())],
     steps=STEPS,
     # With one heap for all threads, what is no longer used can go back to the system.

@@ -99,7 +99,6 @@ def lab(
     return Exercise(
         name=name,
         notebook="03_multi_gpu_horovodrun",
-        backend="gloo",
         observe="training",
         trials=lambda _: [Trial(hosts=UNEVEN_HOSTS, arguments=arguments())],
         steps=(step,),

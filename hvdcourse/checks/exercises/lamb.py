@@ -220,8 +220,6 @@ STEPS = (
 EXERCISE = Exercise(
     name="lamb",
     notebook="04_convergence",
-    backend="gloo",
-    observe="",
     trials=lambda _: [Trial(hosts=UNEVEN_HOSTS, arguments=arguments())],
     steps=STEPS,
 )

@@ -27,9 +27,9 @@ def is_any_of(rate: float, expected: Iterable[float]) -> bool:
     return any(abs(rate / candidate - 1) < NEARLY_ALL for candidate in expected)
 
 
-def check_scaled(run: ObservedRun, *arguments: str) -> None:
-    """The highest rate is one of these arguments, times the number of ranks."""
-    singles = [run.arguments[name] for name in arguments]
+def check_scaled(run: ObservedRun, names: Sequence[str]) -> None:
+    """The highest rate is one of the arguments of these names, times the number of ranks."""
+    singles = [run.arguments[name] for name in names]
     highest = [rates(rank).max() for rank in run.ranks]
     demand(
         "the highest learning rate is "

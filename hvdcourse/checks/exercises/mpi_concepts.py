@@ -230,7 +230,6 @@ STEPS = (
 EXERCISE = Exercise(
     name="mpi_concepts",
     notebook="01_mpi_concepts",
-    backend="gloo",
     observe="concepts",
     trials=lambda folder: [
         Trial(hosts=UNEVEN_HOSTS, arguments=arguments(folder / "summary.txt", 2)),

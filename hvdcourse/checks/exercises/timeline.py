@@ -238,8 +238,6 @@ STEPS = (
 EXERCISE = Exercise(
     name="timeline",
     notebook="05_performance",
-    backend="gloo",
-    observe="",
     trials=trials,
     steps=STEPS,
 )
