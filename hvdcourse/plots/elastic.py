@@ -25,7 +25,6 @@ class Change:
     """
 
     what: str
-    moment: float
     gap: tuple[float, float]
     before: float
     lowest_after: float
@@ -75,7 +74,7 @@ def changes(result: RunResult) -> list[Change]:
         what = f"rank {value['ranks'][0]} killed" if name == "killed" else "a host added"
         lowest = min(epoch["test_accuracy"] for epoch in after[:EPOCHS_AFTER])
         gap = last["time"], after[0]["time"]
-        found.append(Change(what, value["time"], gap, last["test_accuracy"], lowest))
+        found.append(Change(what, gap, last["test_accuracy"], lowest))
     return found
 
 

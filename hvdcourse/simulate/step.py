@@ -61,15 +61,13 @@ class Horovod:
 class Bucket:
     """Gradients that travel together: the second at which each phase ended, counted from the step.
 
-    ``ready`` is when the last of its gradients was computed, ``woken`` when the background thread
-    saw it, and ``begun`` when the buckets before it were done.
+    ``ready`` is when the last of its gradients was computed, and ``begun`` when the ranks agreed on
+    it and the buckets before it were done.
     """
 
     layers: tuple[str, ...]
     bytes: float
     ready: float
-    woken: float
-    negotiated: float
     begun: float
     copied_in: float
     sent: float
@@ -85,7 +83,6 @@ class Step:
     layer's gradient was computed on all ranks.
     """
 
-    forward: float
     compute: float
     waiting: float
     ready: dict[str, float]
@@ -146,7 +143,7 @@ def simulate(
     buckets = []
     if cluster.ranks > 1:
         buckets = list(communicate(backward, ready, cluster, horovod, algorithm))
-    return Step(forward, compute, waiting, ready, buckets)
+    return Step(compute, waiting, ready, buckets)
 
 
 def communicate(
@@ -170,7 +167,7 @@ def communicate(
         seen = deque[Layer]()
         while rest and ready[rest[0].name] <= wake:
             seen.append(rest.popleft())
-        now = negotiated = wake + negotiation
+        now = wake + negotiation
         for bucket in fuse(seen, horovod.fusion_bytes, scale):
             size = scale * sum(layer.bytes for layer in bucket)
             begun = now
@@ -179,9 +176,7 @@ def communicate(
             # A gradient that travels alone is received in its place.
             now = sent + (size / horovod.copy_bandwidth if len(bucket) > 1 else 0.0)
             names = tuple(layer.name for layer in bucket)
-            yield Bucket(
-                names, size, ready[names[-1]], wake, negotiated, begun, copied_in, sent, now
-            )
+            yield Bucket(names, size, ready[names[-1]], begun, copied_in, sent, now)
         wake = max(wake + horovod.cycle, now)
 
 

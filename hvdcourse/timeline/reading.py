@@ -44,13 +44,10 @@ class Timeline:
     ``exposed_ms``, from the end of the backward pass to the end of the last allreduce;
     ``straggler``, the rank that was ready last, and ``delay_ms``, how much later it was than the
     first rank, as a mean over gradients (-1 and NaN where it is unknown).
-
-    ``cycles`` are the moments at which Horovod's background thread looked for work, if marked.
     """
 
     gradients: pd.DataFrame
     steps: pd.DataFrame
-    cycles: tuple[float, ...]
 
 
 def read_timeline(file: str | Path) -> Timeline:
@@ -74,8 +71,7 @@ def read_timeline(file: str | Path) -> Timeline:
     steps = [
         measure_step(int(number), rows, spans) for number, rows in table.groupby("step", sort=True)
     ]
-    cycles = tuple(milliseconds(event) for event in events if event.get("name") == "CYCLE_START")
-    return Timeline(table.reset_index(drop=True), pd.DataFrame(steps), cycles)
+    return Timeline(table.reset_index(drop=True), pd.DataFrame(steps))
 
 
 def read_ready_marks(events: Sequence[dict[str, Any]]) -> dict[str, list[tuple[int, float]]]:

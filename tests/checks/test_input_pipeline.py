@@ -1,6 +1,5 @@
 """Pipelines that are not right, and what the check of ``input_pipeline.py`` says of them."""
 
-import os
 import time
 from pathlib import Path
 
@@ -11,7 +10,6 @@ from verdicts import changed, verdict_on
 from hvdcourse.checks.evidence import ObservedRun, Unmet
 from hvdcourse.checks.manifest import find_exercise
 from hvdcourse.data.digit_files import write_digits
-from hvdcourse.machine.utilisation import Utilisation
 from hvdcourse.plots.runs import lanes
 from hvdcourse.training.fed_epoch import FedEpoch
 from hvdcourse.training.feeding import feed, timed
@@ -150,29 +148,3 @@ def test_digit_files_lie_in_class_folders_and_can_be_read(tmp_path: Path):
     )
     data = load(tmp_path)
     assert data.train_images.shape == (40, 24, 24, 3)
-
-
-def fake_nvidia_smi(folder: Path, monkeypatch: pytest.MonkeyPatch, text: str) -> None:
-    program = folder / "nvidia-smi"
-    program.write_text(f"#!/bin/sh\necho '{text}'\n")
-    program.chmod(0o755)
-    monkeypatch.setenv("PATH", f"{folder}{os.pathsep}{os.environ['PATH']}")
-
-
-@pytest.mark.parametrize(("text", "expected"), [("40", 0.4), ("[N/A]", None), ("no devices", None)])
-def test_utilisation_reads_nvidia_smi_and_processor_time(tmp_path, monkeypatch, text, expected):
-    fake_nvidia_smi(tmp_path, monkeypatch, text)
-    with Utilisation() as used:
-        end = time.process_time() + 0.3
-        while time.process_time() < end:
-            pass
-    assert used.gpu == expected
-    assert used.cores > 0
-
-
-def test_without_nvidia_smi_there_is_no_gpu_utilisation(tmp_path, monkeypatch):
-    monkeypatch.setenv("PATH", str(tmp_path))
-    with Utilisation() as used:
-        time.sleep(0.2)
-    assert used.gpu is None
-    assert used.cores < 0.9
