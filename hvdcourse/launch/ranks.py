@@ -8,7 +8,7 @@ import os
 import subprocess
 import sys
 from itertools import chain
-from typing import IO, Any, Protocol
+from typing import Any
 
 from hvdcourse.launch.command_line import python_path
 from hvdcourse.launch.forked_rank import ForkedRank
@@ -19,22 +19,7 @@ from hvdcourse.rank.place import SPLIT_VARIABLE
 from hvdcourse.rank.run_folder import RunFolder
 from hvdcourse.rank.variables import RUN_FOLDER_VARIABLE
 
-
-class Process(Protocol):
-    """As much of ``subprocess.Popen`` as the supervisor needs."""
-
-    @property
-    def stdout(self) -> IO[bytes] | None:
-        """What it prints, if that can be read."""
-
-    @property
-    def stderr(self) -> IO[bytes] | None:
-        """What it prints of errors, if that can be read."""
-
-    def poll(self) -> int | None:
-        """Return the exit status, negative for a signal, or None while it runs."""
-
-
+Process = subprocess.Popen[bytes] | ForkedRank
 # By rank; horovodrun or mpirun, which stand for all ranks, have the key None.
 Processes = dict[int | None, Process]
 Started = tuple[Processes, list[OutputReader]]
