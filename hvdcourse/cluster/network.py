@@ -9,14 +9,7 @@ import subprocess
 
 import psutil
 
-from hvdcourse.cluster.plan import (
-    INTERFACE,
-    NAMESPACES,
-    PREFIX,
-    SWITCH,
-    ClusterError,
-    Host,
-)
+from hvdcourse.cluster.plan import INTERFACE, NAMESPACES, PREFIX, SWITCH, ClusterError, Host
 from hvdcourse.errors import bits_per_second
 
 COMMAND_SECONDS = 20.0

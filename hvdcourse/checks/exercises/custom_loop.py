@@ -3,14 +3,7 @@
 import random
 from typing import Any
 
-from hvdcourse.checks.exercise import (
-    ALONE,
-    UNEVEN_HOSTS,
-    Exercise,
-    Step,
-    Trial,
-    draw_count,
-)
+from hvdcourse.checks.exercise import ALONE, UNEVEN_HOSTS, Exercise, Step, Trial, draw_count
 from hvdcourse.checks.exercises import shares, training
 
 EPOCHS = 2

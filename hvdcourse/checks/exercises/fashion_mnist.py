@@ -9,14 +9,7 @@ from typing import Any
 import numpy as np
 
 from hvdcourse.checks.evidence import ObservedRank, ObservedRun, demand
-from hvdcourse.checks.exercise import (
-    ALONE,
-    UNEVEN_HOSTS,
-    Exercise,
-    Step,
-    Trial,
-    draw_count,
-)
+from hvdcourse.checks.exercise import ALONE, UNEVEN_HOSTS, Exercise, Step, Trial, draw_count
 from hvdcourse.checks.exercises import learning_rate, shares, training
 from hvdcourse.checks.exercises.training_notes import (
     COMPRESSED,

@@ -7,13 +7,7 @@ from typing import Any
 import numpy as np
 
 from hvdcourse.checks.evidence import ObservedRun, demand
-from hvdcourse.checks.exercise import (
-    ALONE,
-    UNEVEN_HOSTS,
-    Exercise,
-    Step,
-    Trial,
-)
+from hvdcourse.checks.exercise import ALONE, UNEVEN_HOSTS, Exercise, Step, Trial
 from hvdcourse.checks.exercises.collective_results import (
     close,
     demand_by_collective,
