@@ -168,7 +168,7 @@ def test_without_a_network_no_other_data_set_takes_its_place(name, tmp_path, mon
 
 @pytest.mark.parametrize("name", ["mnist", "cifar10"])
 def test_addresses_and_checksums_are_those_of_keras(name):
-    [keras] = importlib.util.find_spec("keras").submodule_search_locations
+    [keras] = importlib.util.find_spec("tf_keras").submodule_search_locations
     code = (Path(keras) / "src" / "datasets" / f"{name}.py").read_text()
     [file] = PUBLISHED[name].files
     assert re.findall("[0-9a-f]{64}", code) == [file.sha256]
