@@ -17,7 +17,7 @@ import tensorflow as tf
 from hvdcourse.rank.fingerprints import fingerprints, identities
 from hvdcourse.rank.pretended_gpus import PretendedGPUs
 from hvdcourse.rank.run_folder import RunFolder
-from hvdcourse.rank.unconverted import leave_horovod_unconverted
+from hvdcourse.rank.tracing import trace_quickly
 from hvdcourse.rank.variables import COPY_VARIABLE
 
 # Training images whose outputs are compared: MANY at once, and the first FEW of them by themselves.
@@ -57,7 +57,7 @@ class TrainingObserver:
 
     def start(self, pretend_gpus: bool = True) -> None:
         """Begin to take notes; where there are no GPUs, some are pretended if that is wanted."""
-        leave_horovod_unconverted()
+        trace_quickly()
         if pretend_gpus and not tf.config.list_physical_devices("GPU"):
             self.gpus.pretend()
         tf.GradientTape.gradient = self.observed_tape(tf.GradientTape.gradient)
