@@ -45,7 +45,7 @@ lab: setup
 # quick copies of the notebooks beside the tests, and compares what is the same everywhere.
 test: setup-tests lint
 	python tools/course.py --prepare
-	python -m pytest tests build/*.ipynb --nbval-lax --nbval-current-env --cov=hvdcourse -n 2 \
+	python -m pytest tests build/*.ipynb --nbval-lax --nbval-current-env -n 2 \
 		--dist loadgroup $(TEST_ARGUMENTS)
 
 test-fast: setup-tests lint
