@@ -12,6 +12,7 @@ from hvdcourse.errors import BadInput
 from hvdcourse.launch import run as launch
 from hvdcourse.launch.result import RunFailed
 from hvdcourse.launch.run import largest_np, run, run_quickly
+from hvdcourse.paths import PROJECT
 
 pytestmark = [
     pytest.mark.ranks,
@@ -115,6 +116,13 @@ def test_the_real_command_and_the_output_by_rank_are_shown(backend, script, capf
     assert shown.startswith(command)
     assert sorted(shown.splitlines()[1:]) == ["[0] hello", "[1] hello"]
     assert sorted(errors.splitlines()) == ["[0] oh", "[1] oh"]
+
+
+@both_backends
+def test_the_launcher_does_not_import_tensorflow(backend, script):
+    folder = script("raise ImportError('for ranks alone')", "tensorflow.py").parent
+    path = {"PYTHONPATH": f"{folder}{os.pathsep}{PROJECT}"}
+    assert run(script("print('here')"), 1, backend=backend, environment=path).output == [["here"]]
 
 
 def test_a_quiet_run_shows_nothing(script, capfd):
