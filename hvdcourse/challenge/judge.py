@@ -23,6 +23,7 @@ from hvdcourse.challenge.report import report_of
 from hvdcourse.challenge.score import PartScore, Score
 from hvdcourse.checks.evidence import ObservedRun, Unmet
 from hvdcourse.checks.manifest import CHALLENGE
+from hvdcourse.checks.queue import turn
 from hvdcourse.data.image_folder import BadDataSet, ImageFolder, find_images, read_images
 from hvdcourse.data.painters import image_folder
 from hvdcourse.data.painting import PIXELS
@@ -62,7 +63,7 @@ def challenge(
     Args:
         folder: where the program is; ``source_code/`` of the project without it.
         data: ``"painters"``, or a folder of images, at least 131 to train and 55 to test.
-        say: is given a line before each run.
+        say: is given a line before each run, and while it waits in the queue of HVDCOURSE_QUEUE.
 
     Raises:
         BadInput: no such program or images, or a syntax error in the program.
@@ -75,7 +76,6 @@ def challenge(
 
 def score_program(folder: str | Path | None, data: str | Path, say: Say) -> Score:
     """Do what ``challenge`` says. Raises BadDataSet, too, also for an image that is read later."""
-    started = time.monotonic()
     script = find_script(f"{CHALLENGE}.py", SOURCE_CODE if folder is None else folder)
     images = find_images(image_folder(data))
     if len(images.train_paths) < SMALL_TRAIN or len(images.test_paths) < SMALL_TEST:
@@ -83,7 +83,8 @@ def score_program(folder: str | Path | None, data: str | Path, say: Say) -> Scor
             f"{data}: {SMALL_TRAIN} images to train and {SMALL_TEST} to test are the least that "
             f"can be judged; it has {len(images.train_paths)} and {len(images.test_paths)}"
         )
-    with tempfile.TemporaryDirectory(prefix="hvdcourse-challenge-") as scratch:
+    with turn(say), tempfile.TemporaryDirectory(prefix="hvdcourse-challenge-") as scratch:
+        started = time.monotonic()
         runner = Runner(script, images, Path(scratch), say)
         runner.run_small()
         points = {part.name: score_of(part, runner.evidence).points for part in PARTS}
@@ -93,7 +94,8 @@ def score_program(folder: str | Path | None, data: str | Path, say: Say) -> Scor
             runner.evidence.failures["large"] = NOT_YET
         # Here, while the files are there that the program has written.
         parts = [score_of(part, runner.evidence) for part in PARTS]
-    return Score(str(script), parts, time.monotonic() - started, report_of(runner.evidence))
+        seconds = time.monotonic() - started
+    return Score(str(script), parts, seconds, report_of(runner.evidence))
 
 
 def score_of(part: Part, evidence: Evidence) -> PartScore:

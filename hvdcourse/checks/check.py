@@ -13,12 +13,13 @@ from hvdcourse.checks.evidence import NotJudged, ObservedRun, Unmet
 from hvdcourse.checks.exercise import Exercise, Step, Trial
 from hvdcourse.checks.manifest import find_exercise
 from hvdcourse.checks.progress import remember
+from hvdcourse.checks.queue import turn
 from hvdcourse.checks.verdict import ExerciseVerdict, StepVerdict
 from hvdcourse.errors import BadInput, checked_limit
 from hvdcourse.launch.command_line import arguments_from
 from hvdcourse.launch.elastic import run_elastic
 from hvdcourse.launch.result import RunResult
-from hvdcourse.launch.run import run_quickly
+from hvdcourse.launch.run import find_script, run_quickly
 from hvdcourse.machine.gpus import enough_gpus
 from hvdcourse.paths import SOURCE_CODE
 from hvdcourse.rank.variables import OBSERVE_VARIABLE
@@ -39,6 +40,8 @@ def check(
     timeout: float = SECONDS,
 ) -> ExerciseVerdict:
     """Run an exercise's script and return a verdict on one step, on several, or on all.
+
+    Where HVDCOURSE_QUEUE names a folder, it waits for its turn before.
 
     Args:
         name: the exercise, such as ``"mpi_concepts"``.
@@ -62,16 +65,19 @@ def check(
         )
     folder = Path(folder) if folder is not None else SOURCE_CODE
     timeout = checked_limit(timeout, "timeout")
-    started = time.monotonic()
-    with tempfile.TemporaryDirectory(prefix="hvdcourse-check-") as scratch:
+    # A script that cannot run need not wait for its turn.
+    find_script(f"{exercise.name}.py", folder)
+    with turn(), tempfile.TemporaryDirectory(prefix="hvdcourse-check-") as scratch:
+        started = time.monotonic()
         runs, failures = observe_runs(exercise, steps_to_judge, folder, Path(scratch), timeout)
         verdicts = [judge_step(step, runs, failures.get(step.number)) for step in steps_to_judge]
+        seconds = time.monotonic() - started
     verdict = ExerciseVerdict(
         exercise=exercise.name,
         script=str(folder / f"{exercise.name}.py"),
         steps=verdicts,
         failure=next(iter(failures.values()), None),
-        seconds=time.monotonic() - started,
+        seconds=seconds,
         hint_level=int(hint),
     )
     if folder.resolve() != SOURCE_CODE:

@@ -17,7 +17,7 @@ from hvdcourse.checks.hints import LEVELS, hints_for
 from hvdcourse.checks.manifest import EXERCISES
 from hvdcourse.checks.verdict import ExerciseVerdict
 from hvdcourse.files import write_whole
-from hvdcourse.paths import PROJECT, SOURCE_CODE
+from hvdcourse.paths import COPY, SOURCE_CODE
 
 STATE_VARIABLE = "HVDCOURSE_STATE"
 PROJECT_STATE = ".hvdcourse"
@@ -28,16 +28,16 @@ _LOCK_SECONDS = 10
 def state_folder() -> Path:
     """Return where progress and the copies of reset files are kept, made if need be.
 
-    That is the folder that HVDCOURSE_STATE names, else ``.hvdcourse/`` in the project, or, where
-    the project is read-only, ``hvdcourse/`` among the user's state files.
+    That is the folder that HVDCOURSE_STATE names, else ``.hvdcourse/`` in the project or in the
+    learner's copy of it, or, where that is read-only, ``hvdcourse/`` among the user's state files.
 
     Raises:
         OSError: the folder cannot be made.
     """
     if STATE_VARIABLE in os.environ:
         folder = Path(os.environ[STATE_VARIABLE])
-    elif os.access(PROJECT, os.W_OK):
-        folder = PROJECT / PROJECT_STATE
+    elif os.access(COPY, os.W_OK):
+        folder = COPY / PROJECT_STATE
     else:
         base = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
         folder = Path(base) / "hvdcourse"

@@ -1,0 +1,44 @@
+"""A course that is installed once: each learner has scripts and progress in a copy of their own."""
+
+import json
+import shutil
+
+import pytest
+
+from hvdcourse.paths import COPY_VARIABLE
+
+RING = "ring_allreduce.py"
+
+
+@pytest.fixture
+def copy(tmp_path, project, monkeypatch):
+    """A learner's copy of the course, whose scripts have been worked on."""
+    folder = tmp_path / "home" / "hvdcourse"
+    shutil.copytree(project / "source_code", folder / "source_code")
+    (folder / "source_code" / RING).write_text("# my own work\n")
+    monkeypatch.setenv(COPY_VARIABLE, str(folder))
+    return folder
+
+
+def test_a_reset_restores_the_learners_script_and_keeps_theirs_beside_it(hvdcourse, project, copy):
+    shared = (project / "source_code" / RING).read_text()
+    assert hvdcourse("reset", "ring_allreduce").returncode == 0
+    assert (copy / "source_code" / RING).read_text() == shared
+    (kept,) = (copy / ".hvdcourse").glob("ring_allreduce_*.py")
+    assert kept.read_text() == "# my own work\n"
+    assert not (project / ".hvdcourse").exists()
+
+
+@pytest.mark.ranks
+def test_a_check_judges_the_learners_script_and_keeps_progress_in_the_copy(
+    hvdcourse, project, copy
+):
+    solution = (project / "solutions" / RING).read_text()
+    (copy / "source_code" / RING).write_text(solution)
+    done = hvdcourse("check", "ring_allreduce", "--json")
+    verdict = json.loads(done.stdout)
+    assert verdict["passed"], done.stdout
+    assert verdict["script"] == str(copy / "source_code" / RING)
+    kept = json.loads((copy / ".hvdcourse" / "progress.json").read_text())
+    assert all(kept["ring_allreduce"]["steps"].values())
+    assert not (project / ".hvdcourse").exists()
