@@ -10,7 +10,7 @@ AS_ROOT := $(if $(filter 0,$(shell id -u)),--allow-root)
 
 .DEFAULT_GOAL := help
 .PHONY: help lab test test-fast test-pythons course setup setup-tests gpu clean lint format exercises \
-	figures notebooks verdicts book slides browser-test cluster-test bench bench-startup try-next new-exercise
+	figures notebooks verdicts book slides browser-test class-server cluster-test bench bench-startup try-next new-exercise
 
 help:
 	@echo "make lab           set everything up and open the course in JupyterLab"
@@ -31,6 +31,7 @@ help:
 	@echo "make verdicts      record the verdicts that the lessons show"
 	@echo "make slides        build a deck for each lesson, with notes for the speaker, in build/slides/"
 	@echo "make browser-test  try the book, the slides and the first lesson in a real browser"
+	@echo "make class-server  try a class of 20 on a real JupyterHub on this machine"
 	@echo "make cluster-test  test several hosts and Slurm on this machine; needs root"
 	@echo "make try-next      build and check against the newest TensorFlow, in build/try-next/"
 	@echo "make bench         measure the training of a ResNet on CIFAR-10, in several forms"
@@ -117,6 +118,10 @@ browser-test: book slides
 
 verdicts: setup
 	python tools/record_verdicts.py
+
+class-server:
+	@tools/setup.sh --group hub
+	python tools/class_server/trial.py
 
 cluster-test: setup
 	@tools/cluster-test.sh $(TEST_ARGUMENTS)

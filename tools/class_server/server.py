@@ -17,11 +17,12 @@ from pathlib import Path
 import psutil
 import requests
 
-from hvdcourse.launch.supervisor import PR_SET_CHILD_SUBREAPER
 from hvdcourse.machine.processes import end_all, is_alive
 from hvdcourse.paths import PROJECT
 
 COURSE = ("README.md", "hvdcourse", "images", "notebooks", "solutions", "source_code", "tools")
+# An option of Linux's prctl: orphans of this process's descendants become its own children.
+PR_SET_CHILD_SUBREAPER = 36
 START_SECONDS = 60
 STOP_SECONDS = 60
 
@@ -106,7 +107,7 @@ def wait_for_hub(url: str, hub: subprocess.Popen, log: Path) -> None:
 @contextmanager
 def class_server() -> Iterator[Server]:
     """Install the course, start a hub, and remove everything at the end, whatever happened."""
-    # What the hub's servers leave behind becomes a child of this process, and so is found.
+    # So whatever the hub's servers leave behind is found.
     ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1)
     folder = Path(tempfile.mkdtemp(prefix="class-"))
     try:

@@ -14,7 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 from learner import Learner
-from load import Load
+from load import Load, memory_used
 from rich.console import Console
 from rich.table import Table
 from server import Server, class_server, read_only_for_root, state_of
@@ -125,6 +125,13 @@ def report(results: list[Checked]) -> Table:
     return table
 
 
+def memory_in_words(idle: int, after: int) -> str:
+    """Return what a server holds in memory, and what a notebook does that has checked something."""
+    notebooks = sum(work[2] == "notebook" for work in (*WORK, ALONE))
+    server, notebook = (idle / len(NAMES)) / 2**20, (after - idle) / notebooks / 2**20
+    return f"memory: {server:.0f} MiB a server, {notebook:.0f} more for a notebook after a check"
+
+
 def try_class(server: Server, console: Console) -> dict[str, bool]:
     """Let the class work, print what it did to the machine, and tell which demands were met."""
     before = state_of(server.folder / "course")
@@ -132,27 +139,28 @@ def try_class(server: Server, console: Console) -> dict[str, bool]:
     with Load() as load:
         at_once(lambda learner: learner.log_in(server.password), learners)
         at_once(Learner.start, learners)
-    console.print(f"{len(NAMES)} learners logged in, with a server each: {load}")
+    console.print(f"{len(NAMES)} learners logged in and started a server each: {load}")
+    idle = memory_used()
     alone = check_as(learners[-1], *ALONE)
     with Load() as load:
         results: list[Checked] = at_once(check_as, learners, *zip(*WORK, strict=True))
-    console.print(f"{len(WORK)} checks at once: {load}")
-    console.print(report(results))
+    console.print(f"{len(WORK)} checks at once: {load}", report(results))
     console.print(
         f"{alone.exercise} alone: {alone.verdict['seconds']:.0f} s. The time limit of a check is "
         f"{SECONDS:g} s; waiting does not count."
     )
-    met = own_files(server)
+    console.print(memory_in_words(idle, memory_used()))
+    own = own_files(server)
     at_once(Learner.stop, learners)
     left = server.stop()
     for one in left:
         console.print(f"left over: {one}", markup=False)
     return {
         "every verdict is right, and no run was ended": all(
-            one.is_right for one in [alone, *results]
+            one.is_right for one in (alone, *results)
         ),
         "whoever waited saw the place in the queue": any(one.places for one in results),
-        **met,
+        **own,
         "nobody has written to the course": state_of(server.folder / "course") == before,
         "nothing is left over": not left,
     }
