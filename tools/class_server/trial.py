@@ -19,7 +19,6 @@ from rich.console import Console
 from rich.table import Table
 from server import Server, class_server, read_only_for_root, state_of
 
-from hvdcourse.checks.check import SECONDS
 from hvdcourse.checks.manifest import EXERCISES
 from hvdcourse.paths import SOLUTIONS, SOURCE_CODE
 
@@ -60,7 +59,12 @@ class Checked:
     @property
     def waited(self) -> float:
         """Seconds before the check began: in the queue, and until its imports were done."""
-        return self.seconds - self.verdict["seconds"]
+        return self.seconds - self.ran
+
+    @property
+    def ran(self) -> float:
+        """Seconds that its runs took."""
+        return self.verdict["seconds"]
 
     @property
     def is_right(self) -> bool:
@@ -120,7 +124,7 @@ def report(results: list[Checked]) -> Table:
     for one in sorted(results, key=lambda one: one.waited):
         verdict = "right" if one.is_right else "WRONG"
         places = " ".join(map(str, one.places))
-        seconds = f"{one.waited:.0f} s", f"{one.verdict['seconds']:.0f} s"
+        seconds = f"{one.waited:.0f} s", f"{one.ran:.0f} s"
         table.add_row(one.exercise, str(one.done), one.place, verdict, places, *seconds)
     return table
 
@@ -145,10 +149,7 @@ def try_class(server: Server, console: Console) -> dict[str, bool]:
     with Load() as load:
         results: list[Checked] = at_once(check_as, learners, *zip(*WORK, strict=True))
     console.print(f"{len(WORK)} checks at once: {load}", report(results))
-    console.print(
-        f"{alone.exercise} alone: {alone.verdict['seconds']:.0f} s. The time limit of a check is "
-        f"{SECONDS:g} s; waiting does not count."
-    )
+    console.print(f"{alone.exercise}, {alone.done} steps, with nobody waiting: {alone.ran:.0f} s")
     console.print(memory_in_words(idle, memory_used()))
     own = own_files(server)
     at_once(Learner.stop, learners)
@@ -169,7 +170,7 @@ def try_class(server: Server, console: Console) -> dict[str, bool]:
 def main() -> None:
     """Try it, and end with status 1 where a demand was not met."""
     read_only_for_root()
-    console = Console(highlight=False)
+    console = Console(width=100, highlight=False)
     with class_server() as server:
         met = try_class(server, console)
     for demand, is_met in met.items():
