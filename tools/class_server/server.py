@@ -17,6 +17,7 @@ from pathlib import Path
 import psutil
 import requests
 
+from hvdcourse.checks.stages import generate
 from hvdcourse.machine.processes import end_all, is_alive
 from hvdcourse.paths import PROJECT
 
@@ -35,6 +36,11 @@ class Server:
     url: str
     password: str
     hub: subprocess.Popen
+
+    @property
+    def course(self) -> Path:
+        """Where the course is installed."""
+        return self.folder / "course"
 
     def copy_of(self, name: str) -> Path:
         """Return where a learner's copy of the course is."""
@@ -73,6 +79,8 @@ def install(course: Path) -> None:
         source = PROJECT / name
         copy = shutil.copytree if source.is_dir() else shutil.copy
         copy(source, course / name)
+    # As it came, whatever has been worked on here.
+    generate(course / "solutions", course / "source_code")
     (course / ".venv").symlink_to(sys.prefix)
     subprocess.run([sys.executable, "-m", "compileall", "-q", course / "hvdcourse"], check=True)
     subprocess.run(["chmod", "-R", "a-w", course], check=True)
