@@ -10,6 +10,7 @@ from importlib import import_module
 from pathlib import Path
 
 import nbformat
+from alternatives import captions, describe_pictures
 
 from hvdcourse.checks.exercise import Exercise, Step
 from hvdcourse.checks.hints import LEVELS, hints_for
@@ -60,14 +61,13 @@ def lesson(notebook: nbformat.NotebookNode, path: Path) -> nbformat.NotebookNode
     """Return a lesson for the book: links changed, and every plot with a text alternative."""
     notebook.metadata.pop("widgets", None)
     notebook.metadata["language_info"] = {"name": "python", "pygments_lexer": "ipython3"}
-    heading = ""
+    heading, known = "", captions()
     for cell in notebook.cells:
         if cell.cell_type == "markdown":
             cell.source = linked(cell.source, path)
             heading = next(reversed(re.findall("^#+ (.*)", cell.source, re.MULTILINE)), heading)
         else:
-            alt = f"Plot of the section “{heading}”; the text around it tells what it shows"
-            cell.metadata["mystnb"] = {"image": {"alt": alt}}
+            describe_pictures(cell, heading, known)
     notebook.cells = [cell for cell in notebook.cells if cell.source.strip()]
     return notebook
 

@@ -88,7 +88,7 @@ def plot_roofline(
 
 
 def plot_orders(orders: Mapping[str, Sequence[int]]) -> Figure:
-    """Draw, for each order by its name, where each sample of an epoch comes from."""
+    """Draw where each sample of an epoch comes from, one panel for each order."""
     figure, panels = subplots(1, len(orders), figsize=(3 * len(orders), 3.2), sharey=True)
     for axes, (name, order) in zip(panels, orders.items(), strict=True):
         axes.scatter(range(len(order)), order, s=4, color=BLUE)

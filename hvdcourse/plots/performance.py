@@ -68,7 +68,7 @@ def plot_message_times(
 
 
 def plot_sweeps(sweeps: Mapping[str, Mapping[str, Sequence[float]]], ylabel: str) -> Figure:
-    """Draw one panel for each sweep: milliseconds by setting, as median, minimum and maximum.
+    """Draw the milliseconds of each setting, as median, minimum and maximum.
 
     Args:
         sweeps: by what is changed, then by the setting's name: seconds of each repeat.

@@ -53,7 +53,12 @@ def draw_curves(axes: Axes, runs: Iterable[Run], value: str, x: str) -> None:
 def plot_curves(
     runs: Sequence[Run], panels: Sequence[tuple[str, str]] = (("test_accuracy", "epoch"),)
 ) -> Figure:
-    """Draw one panel for each (figure, ``"epoch"`` or ``"step"``): mean and band over the seeds."""
+    """Draw accuracy or loss by epoch or by step: each condition's mean, and a band over its seeds.
+
+    Args:
+        runs: the records of a study.
+        panels: what to draw, and against what: ``"epoch"`` or ``"step"``.
+    """
     figure, row = subplots(1, len(panels), figsize=(4.6 * len(panels), 3.4), squeeze=False)
     for axes, (value, x) in zip(row[0], panels, strict=True):
         draw_curves(axes, runs, value, x)
@@ -96,7 +101,7 @@ def plot_accuracies(runs: Sequence[Run], baseline: str | None = None) -> Figure:
 
 
 def plot_search(panels: Mapping[str, Mapping[str, Mapping[float, Sequence[float]]]]) -> Figure:
-    """Draw accuracy against the learning rate, one panel for each title.
+    """Draw accuracy against the learning rate: a dot for each seed, a line through the means.
 
     Args:
         panels: by title and condition, the accuracy of each seed by learning rate.

@@ -37,10 +37,11 @@ PHASES: dict[str, tuple[str, str, dict[str, Any]]] = {
 
 
 def plot_step(timeline: Timeline, step: int | None = None) -> Figure:
-    """Draw one step, or else the one whose exposed communication is the median; in milliseconds.
+    """Draw when each gradient of one step was ready, and when it was communicated.
 
     Rows are gradients, in the order in which they became ready; behind them are the passes of rank
-    0 and, after them, the communication that is exposed.
+    0 and, after them, the communication that is exposed. Without a number it is the step whose
+    exposed communication is the median.
 
     Raises:
         BadInput: the timeline has no such step.
