@@ -36,6 +36,8 @@ html_copy_source = False
 html_theme_options = {
     "use_download_button": False,
     "use_fullscreen_button": False,
+    # The menu has a search field already.
+    "navbar_persistent": [],
     "show_navbar_depth": 1,
     "show_toc_level": 2,
     "extra_footer": "Text and figures: CC BY 4.0. Code: Apache-2.0.",
