@@ -10,7 +10,8 @@ AS_ROOT := $(if $(filter 0,$(shell id -u)),--allow-root)
 
 .DEFAULT_GOAL := help
 .PHONY: help lab test test-fast test-pythons course setup setup-tests gpu clean lint format exercises \
-	figures notebooks verdicts book slides browser-test class-server cluster-test bench bench-startup try-next new-exercise
+	figures notebooks verdicts book slides links browser-test class-server cluster-test bench \
+	bench-startup try-next new-exercise
 
 help:
 	@echo "make lab           set everything up and open the course in JupyterLab"
@@ -30,6 +31,7 @@ help:
 	@echo "make notebooks     run every notebook, solved, and store its outputs in place"
 	@echo "make verdicts      record the verdicts that the lessons show"
 	@echo "make slides        build a deck for each lesson, with notes for the speaker, in build/slides/"
+	@echo "make links         ask the hosts that the book links to whether the pages are still there"
 	@echo "make browser-test  try the book, the slides and the first lesson in a real browser"
 	@echo "make class-server  try a class of 20 on a real JupyterHub on this machine"
 	@echo "make cluster-test  test several hosts and Slurm on this machine; needs root"
@@ -111,6 +113,10 @@ book:
 	PYTHONPATH=tests python book/pages.py
 	sphinx-build -q -W --keep-going -c book build/book/source build/book/html
 	@echo "The book is in build/book/html/index.html"
+
+# Sphinx prints a line for each broken link, and build/book/links/output.txt lists them.
+links: book
+	sphinx-build -b linkcheck -q -c book build/book/source build/book/links
 
 browser-test: book slides
 	@tools/setup.sh --group browser --group book
