@@ -50,8 +50,21 @@ def test_pages_are_readable_and_ask_no_other_host(browser, scheme, width):
         wrong = wrong_with(page)
         assert not wrong, f"{name}:\n" + "\n".join(wrong)
         assert page.evaluate("document.documentElement.scrollWidth") <= width, name
+        fields = page.get_by_role("button", name="Search", exact=True)
+        assert sum(field.is_visible() for field in fields.all()) == 1, name
     assert [url for url in asked if not url.startswith(("file:", "data:"))] == []
     context.close()
+
+
+def test_every_other_page_is_readable(browser):
+    names = {str(path.relative_to(BOOK).with_suffix("")) for path in BOOK.rglob("*.html")}
+    page = browser.new_page(viewport={"width": 1400, "height": 900})
+    wrong = []
+    for name in sorted(names.difference(PAGES)):
+        page.goto(f"{(BOOK / name).as_uri()}.html")
+        wrong += [f"{name}: {one}" for one in wrong_with(page)]
+    assert wrong == [], "\n".join(wrong)
+    page.close()
 
 
 def test_the_search_finds_a_lesson(browser):
