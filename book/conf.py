@@ -25,7 +25,6 @@ mathjax2_config = {"messageStyle": "none", "tex2jax": {"inlineMath": [["\\(", "\
 
 autodoc_member_order = "bysource"
 autodoc_typehints = "none"
-python_maximum_signature_line_length = 60
 
 html_theme = "sphinx_book_theme"
 html_title = project
