@@ -10,6 +10,7 @@ from playwright.sync_api import expect
 BOOK = Path(__file__).resolve().parent.parent.parent / "build/book/html"
 PAGES = (
     "index",
+    "notebooks/00_start_here",
     "notebooks/01_mpi_concepts",
     "notebooks/04_convergence",
     "exercises/mpi_concepts",
