@@ -41,6 +41,15 @@ def test_conda_has_the_versions_of_pyproject():
     assert int(low) <= minor < int(high)
 
 
+def test_the_badges_of_the_readme_are_true():
+    readme = (PROJECT / "README.md").read_text()
+    low, beyond = re.findall(r"3\.(\d+)", PYPROJECT["project"]["requires-python"])
+    assert f"/Python-3.{low}_to_3.{int(beyond) - 1}-" in readme
+    assert f"/TensorFlow-{dependency('keras').removeprefix('==').rpartition('.')[0]}-" in readme
+    for workflow in set(re.findall(r"actions/workflows/([\w.-]+)", readme)):
+        assert (PROJECT / ".github/workflows" / workflow).exists()
+
+
 def test_horovod_finds_open_mpi_of_its_own_environment_first():
     """The wheel is cached: an absolute path would be that of the first environment built in."""
     library = next(
