@@ -65,8 +65,8 @@ def draw_feeding(axes: Axes, epoch: FedEpoch, work: str) -> None:
     asked, arrived, ended = (
         np.array(moments) - start for moments in (epoch.asked, epoch.arrived, epoch.ended)
     )
-    waits = np.stack([asked, arrived - asked], 1)
-    steps = np.stack([arrived, ended - arrived], 1)
+    waits = list(zip(asked, arrived - asked, strict=True))
+    steps = list(zip(arrived, ended - arrived, strict=True))
     axes.broken_barh(waits, (device - 0.4, 0.8), **WAITING)
     axes.broken_barh(steps, (device - 0.4, 0.8), color=BLUE, edgecolor="white")
     axes.set_yticks([device / 2 - 0.5, device], ["processor", "device"])

@@ -74,7 +74,7 @@ class ChallengeObserver(TrainingObserver):
         if self.trained_images >= self.killed_after:
             os.kill(os.getpid(), signal.SIGKILL)
         self.trained_images += len(samples)
-        images = [] if self.timed else np.round(thumbnails(samples), 4)
+        images: np.ndarray | list[float] = [] if self.timed else np.round(thumbnails(samples), 4)
         self.note("batch", {"time": time.time(), "size": len(samples), "images": images})
 
     def note_step(self, *_: np.ndarray) -> None:

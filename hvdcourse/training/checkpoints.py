@@ -68,7 +68,7 @@ def save(
     for partial in folder.glob(f"{PARTIAL_PREFIX}*"):
         partial.unlink(missing_ok=True)  # of a process that was killed
     content = io.BytesIO()
-    np.savez(content, **arrays)
+    np.savez(content, **arrays)  # type: ignore[arg-type]
     write_whole(path, content.getvalue())
     saved = saved_in(folder)
     stay = [other for other in saved if number_of(other) <= number][:keep]

@@ -133,7 +133,7 @@ def deliveries(epoch: FedEpoch) -> Deliveries:
 def correlation(order: Sequence[float], other: Sequence[float]) -> float:
     """Return how alike two orders of the same samples are: 1 the same, -1 reversed, 0 random."""
     ranks = [np.argsort(np.argsort(positions)) for positions in (order, other)]
-    return float(abs(np.corrcoef(ranks)[0, 1]))
+    return float(abs(np.asarray(np.corrcoef(ranks))[0, 1]))
 
 
 def check_order(run: ObservedRun) -> None:
