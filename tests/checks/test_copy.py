@@ -5,6 +5,7 @@ import shutil
 
 import pytest
 
+from hvdcourse.checks.progress import STATE_VARIABLE
 from hvdcourse.paths import COPY_VARIABLE
 
 RING = "ring_allreduce.py"
@@ -17,6 +18,7 @@ def copy(tmp_path, project, monkeypatch):
     shutil.copytree(project / "source_code", folder / "source_code")
     (folder / "source_code" / RING).write_text("# my own work\n")
     monkeypatch.setenv(COPY_VARIABLE, str(folder))
+    monkeypatch.delenv(STATE_VARIABLE, raising=False)
     return folder
 
 
