@@ -10,8 +10,8 @@ AS_ROOT := $(if $(filter 0,$(shell id -u)),--allow-root)
 
 .DEFAULT_GOAL := help
 .PHONY: help lab test test-fast test-pythons course setup setup-tests gpu clean lint format exercises \
-	figures notebooks verdicts book slides links browser-test class-server cluster-test bench \
-	bench-startup try-next new-exercise
+	figures notebooks verdicts mistakes book slides links browser-test class-server cluster-packages \
+	cluster-test bench bench-startup try-next new-exercise release publish
 
 help:
 	@echo "make lab           set everything up and open the course in JupyterLab"
@@ -30,11 +30,15 @@ help:
 	@echo "make figures       draw the figures in images/ anew"
 	@echo "make notebooks     run every notebook, solved, and store its outputs in place"
 	@echo "make verdicts      record the verdicts that the lessons show"
+	@echo "make mistakes      record what checks say of each mistake that the tests make"
 	@echo "make slides        build a deck for each lesson, with notes for the speaker, in build/slides/"
 	@echo "make links         ask the hosts that the book links to whether the pages are still there"
 	@echo "make browser-test  try the book, the slides and the first lesson in a real browser"
 	@echo "make class-server  try a class of 20 on a real JupyterHub on this machine"
 	@echo "make cluster-test  test several hosts and Slurm on this machine; needs root"
+	@echo "make cluster-packages  install what cluster-test needs, of Debian's packages"
+	@echo "make release       put the book, the solved course, an image and notes into build/release/"
+	@echo "make publish       make a release on GitHub of build/release/, for the tag that is checked out"
 	@echo "make try-next      build and check against the newest TensorFlow, in build/try-next/"
 	@echo "make bench         measure the training of a ResNet on CIFAR-10, in several forms"
 	@echo "make bench-startup measure what starting two ranks costs, in several ways"
@@ -125,9 +129,16 @@ browser-test: book slides
 verdicts: setup
 	python tools/record_verdicts.py
 
+mistakes: setup-tests
+	python -m pytest tests/checks/test_mistakes.py -k each_mistake -n 2 --junitxml=build/mistakes.xml
+	python tools/record_mistakes.py build/mistakes.xml
+
 class-server:
 	@tools/setup.sh --group hub
 	python tools/class_server/trial.py
+
+cluster-packages:
+	tools/cluster-packages.sh install
 
 cluster-test: setup
 	@tools/cluster-test.sh $(TEST_ARGUMENTS)
@@ -140,3 +151,13 @@ bench: setup
 
 bench-startup: setup
 	python tools/bench_startup.py
+
+VERSION = $(shell python -c "from importlib.metadata import version; print(version('hvdcourse'))")
+
+release: course book
+	tools/release.sh "$(VERSION)"
+
+# --verify-tag: only for a version whose tag was pushed.
+publish:
+	gh release create "v$(VERSION)" --verify-tag --title "$(VERSION)" --notes-file build/release/notes.md \
+		build/release/*.tar.gz

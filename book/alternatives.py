@@ -14,15 +14,15 @@ FUNCTION = re.compile(r"^def (\w+)\(.*\n(?:(?:[ )].*)?\n)*", re.MULTILINE)
 
 def captions() -> dict[str, str]:
     """Return what the functions of ``hvdcourse.plots`` draw, by the names that cells call."""
-    found = {}
+    known = {}
     for module in iter_modules(plots.__path__):
         functions = vars(import_module(f"{plots.__name__}.{module.name}"))
         for name, function in functions.items():
             if name.startswith(("plot_", "play_")):
                 summary = " ".join(function.__doc__.partition("\n\n")[0].split())
                 caption = re.sub(r"^(Draw|Show) |\.$", "", summary)
-                found[name] = found[f"{module.name}.{name}"] = caption
-    return found
+                known[name] = known[f"{module.name}.{name}"] = caption
+    return known
 
 
 def describe_pictures(cell: nbformat.NotebookNode, heading: str, known: dict[str, str]) -> None:

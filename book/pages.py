@@ -6,11 +6,11 @@ from the manifest, its hints and its solution.
 
 import re
 import shutil
-from importlib import import_module
 from pathlib import Path
 
 import nbformat
 from alternatives import captions, describe_pictures
+from mistakes_pages import mistakes_pages
 
 from hvdcourse.checks.exercise import Exercise, Step
 from hvdcourse.checks.hints import LEVELS, hints_for
@@ -138,8 +138,9 @@ To check it, and to get a hint for step 1:
 def exercises_page() -> str:
     """Return the page that lists the exercises."""
     rows = [
-        f"| [{one.name}.py]({one.name}.md) | {int(one.notebook[:2])} | {len(one.steps)} |"
-        for one in EXERCISES
+        f"| [{exercise.name}.py]({exercise.name}.md) "
+        f"| {int(exercise.notebook[:2])} | {len(exercise.steps)} |"
+        for exercise in EXERCISES
     ]
     return f"""# Exercises
 
@@ -155,27 +156,6 @@ has the script as you get it. Hints and solutions are folded.
 {chr(10).join(NAMES)}
 ```
 """
-
-
-def mistakes_in(exercise: str, step: int) -> list[str]:
-    """Return the names of the mistakes that the tests make in a step."""
-    labs = exercise.startswith("lab_")
-    rounds = import_module(f"mistakes.{'labs' if labs else exercise}").ROUNDS
-    made = [one for row in (rounds[exercise] if labs else rounds) for one in row.mistakes]
-    return [one.name for one in made if one.step == step]
-
-
-def mistakes_page() -> str:
-    """Return the page of the mistakes that the tests make in each step."""
-    parts = [(PAGES / "mistakes.md").read_text()]
-    for exercise in EXERCISES:
-        rows = [
-            f"| {one.number}. {one.title} | {'; '.join(mistakes_in(exercise.name, one.number))} |"
-            for one in exercise.steps
-        ]
-        head = f"## {exercise.name}\n\n| step | mistakes |\n|---|---|\n"
-        parts.append(head + "\n".join(rows) + "\n")
-    return "\n".join(parts)
 
 
 def recorded_page() -> str:
@@ -211,7 +191,8 @@ def main() -> None:
         write(str(path.relative_to(PROJECT)), linked(path.read_text(), path))
     for path in PAGES.glob("*.md"):
         write(path.name, linked(path.read_text(), PROJECT / path.name))
-    write("mistakes.md", mistakes_page())
+    for page, text in mistakes_pages().items():
+        write(page, text)
     write("recorded.md", linked(recorded_page(), PROJECT / "recorded.md"))
     for path in LESSONS:
         text = nbformat.writes(lesson(stored[path.stem], path))

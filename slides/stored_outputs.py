@@ -52,7 +52,9 @@ def stored_picture(notebook: str, text: str, number: int = 1) -> str:
         BadInput: the cell has not stored so many pictures, or there is no such cell.
     """
     outputs = cell_with(notebook, text).get("outputs", [])
-    pictures = [one.data["image/png"] for one in outputs if "image/png" in one.get("data", {})]
+    pictures = [
+        output.data["image/png"] for output in outputs if "image/png" in output.get("data", {})
+    ]
     if not 1 <= number <= len(pictures):
         raise BadInput(f"{notebook}, {text!r}: picture {number} of the {len(pictures)} stored ones")
     return "".join(pictures[number - 1].split())
@@ -70,12 +72,12 @@ def stored_text(notebook: str, text: str, lines: str = "", cut: str = "") -> lis
     Raises:
         BadInput: no line is left, or there is no such cell.
     """
-    found = [
+    texts = [
         output.text if output.output_type == "stream" else output.data.get("text/plain", "")
         for output in cell_with(notebook, text).get("outputs", [])
         if output.output_type in ("stream", "execute_result")
     ]
-    stored = _COLOUR.sub("", "\n".join(found)).splitlines()
+    stored = _COLOUR.sub("", "\n".join(texts)).splitlines()
     kept = [line for line in stored if line.strip() and re.search(lines, line)]
     if not kept:
         raise BadInput(f"{notebook}, {text!r}: no stored line has {lines!r}")

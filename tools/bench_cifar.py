@@ -135,10 +135,10 @@ def write_images(data, count, path):
         images = random.integers(0, 256, (count, 32, 32, 3), np.uint8)
         np.savez(path, images=images, labels=random.integers(0, 10, count))
         return f"{count:,} RANDOM images of CIFAR-10's shape (throughput is the same)"
-    found = load(data, dtype="uint8")
+    images = load(data, dtype="uint8")
     # A folder's images come ordered by class.
-    chosen = random.permutation(len(found.train_images))[:count]
-    np.savez(path, images=found.train_images[chosen], labels=found.train_labels[chosen])
+    chosen = random.permutation(len(images.train_images))[:count]
+    np.savez(path, images=images.train_images[chosen], labels=images.train_labels[chosen])
     return f"{len(chosen):,} images of {data}"
 
 
@@ -162,12 +162,12 @@ def spread(values, digits):
 def throughput_table(measures, title):
     table = Table("median (least to most)", "images/s", "core ms/image", "others' cores")
     table.title = title
-    for name, found in measures.items():
+    for name, turns in measures.items():
         table.add_row(
             name,
-            spread([one.images_per_second for one in found], 0),
-            spread([one.core_milliseconds for one in found], 2),
-            f"{cores_of_others(found):.1f}",
+            spread([turn.images_per_second for turn in turns], 0),
+            spread([turn.core_milliseconds for turn in turns], 2),
+            f"{cores_of_others(turns):.1f}",
         )
     return table
 
@@ -175,45 +175,45 @@ def throughput_table(measures, title):
 def ratios(measures, form, base, times=1):
     """Return how many times faster a form was than ``times`` times another, turn by turn."""
     pairs = zip(measures.get(form, ()), measures.get(base, ()), strict=False)
-    return [one.images_per_second / (times * other.images_per_second) for one, other in pairs]
+    return [turn.images_per_second / (times * other.images_per_second) for turn, other in pairs]
 
 
 def core_time_ratios(measures):
     """Return which part of two ranks' processor time one rank needs for the same, turn by turn."""
     pairs = zip(measures.get(ONE_CORE, ()), measures.get(FAST, ()), strict=False)
-    return [one.core_milliseconds / two.core_milliseconds for one, two in pairs]
+    return [turn.core_milliseconds / two.core_milliseconds for turn, two in pairs]
 
 
-def cores_of_others(found):
-    return statistics.median(one.cores_of_others for one in found)
+def cores_of_others(turns):
+    return statistics.median(turn.cores_of_others for turn in turns)
 
 
-def verdict(measures, aim, found):
+def verdict(measures, aim, turns):
     """Return whether the aim was reached, or why nothing can be said."""
-    if not found:
+    if not turns:
         return ""
     taken = max(cores_of_others(measures[name]) for name in (aim.form, aim.base))
     if taken > DISTURBED_CORES:
         return f"unclear: others took {taken:.1f} cores"
-    return "reached" if statistics.median(found) >= aim.least else "not reached"
+    return "reached" if statistics.median(turns) >= aim.least else "not reached"
 
 
 def aims_table(measures):
     table = Table("ratio, median (least to most)", "measured", "aim", "")
     for aim in AIMS:
-        found = ratios(measures, aim.form, aim.base, aim.times)
+        turns = ratios(measures, aim.form, aim.base, aim.times)
         table.add_row(
             aim.text,
-            spread(found, 2) if found else "not measured",
+            spread(turns, 2) if turns else "not measured",
             f"{aim.least:g}",
-            verdict(measures, aim, found),
+            verdict(measures, aim, turns),
         )
     explanations = {
         "efficiency by core time, without all waiting": core_time_ratios(measures),
         "over ranks that do not talk": ratios(measures, FAST, ALONE),
     }
-    for text, found in explanations.items():
-        table.add_row(text, spread(found, 2) if found else "not measured", "", "")
+    for text, turns in explanations.items():
+        table.add_row(text, spread(turns, 2) if turns else "not measured", "", "")
     return table
 
 

@@ -17,14 +17,17 @@ def main():
     data = load("painters")
     print(f"the most frequent painter: {np.bincount(data.test_labels).max() / 790:.3f}")
     for side, strengths in ((16, (1e-4, 1e-3, 1e-2, 1e-1)), (64, (1e-4, 1e-3, 1e-2))):
-        train, test = (rows(one, side) for one in (data.train_images, data.test_images))
+        train, test = (rows(images, side) for images in (data.train_images, data.test_images))
         for strength in strengths:
             model = LogisticRegression(C=strength, max_iter=200).fit(train, data.train_labels)
-            found = [
+            accuracies = [
                 model.score(*pair)
                 for pair in ((train, data.train_labels), (test, data.test_labels))
             ]
-            print(f"{side}x{side} means, C={strength:g}: train {found[0]:.3f}, test {found[1]:.3f}")
+            print(
+                f"{side}x{side} means, C={strength:g}: "
+                f"train {accuracies[0]:.3f}, test {accuracies[1]:.3f}"
+            )
 
 
 if __name__ == "__main__":

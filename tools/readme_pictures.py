@@ -119,12 +119,12 @@ def jupyterlab() -> Iterator[str]:
         try:
             deadline = time.monotonic() + 60
             while not (
-                found := re.search(r"(http://localhost:\d+)/lab(\?token=\w+)", log.read_text())
+                link := re.search(r"(http://localhost:\d+)/lab(\?token=\w+)", log.read_text())
             ):
                 if time.monotonic() > deadline:
                     raise SystemExit(f"error: JupyterLab did not start:\n{log.read_text()}")
                 time.sleep(0.2)
-            yield f"{found[1]}/lab/tree/notebooks/{LESSON}.ipynb{found[2]}"
+            yield f"{link[1]}/lab/tree/notebooks/{LESSON}.ipynb{link[2]}"
         finally:
             lab.terminate()
             lab.wait(30)

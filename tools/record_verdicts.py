@@ -82,10 +82,10 @@ def main() -> None:
             if TAG in cell.metadata.get("tags", []):
                 continue
             cells.append(cell)
-            if found := checked(cell):
-                print(f"{path.stem}: {found[0]}", flush=True)
-                verdicts = nbformat.v4.new_markdown_cell(recording(*found))
-                verdicts.id = f"verdicts-{found[0]}".replace("_", "-")[:64]
+            if exercise := checked(cell):
+                print(f"{path.stem}: {exercise[0]}", flush=True)
+                verdicts = nbformat.v4.new_markdown_cell(recording(*exercise))
+                verdicts.id = f"verdicts-{exercise[0]}".replace("_", "-")[:64]
                 verdicts.metadata["tags"] = [TAG]
                 cells.append(verdicts)
         notebook.cells = cells

@@ -42,8 +42,8 @@ def unpin(folder: Path) -> None:
 def locked_versions(folder: Path) -> dict[str, str]:
     """Return the version of each package in ``NEWEST`` by the lock file in a folder."""
     lock = (folder / "uv.lock").read_text()
-    found = re.findall(r'^name = "(.+)"\nversion = "(.+)"$', lock, re.MULTILINE)
-    return {name: version for name, version in found if name in NEWEST}
+    locked = re.findall(r'^name = "(.+)"\nversion = "(.+)"$', lock, re.MULTILINE)
+    return {name: version for name, version in locked if name in NEWEST}
 
 
 def build_for(folder: Path, version: str) -> None:

@@ -42,7 +42,7 @@ class Report:
         for n, name in enumerate(self.painters):
             worst = int(errors[n].argmax())
             taken = f"{self.painters[worst]} ({errors[n, worst]})" if errors[n, worst] else ""
-            share = (f"{one[n]:.2f}" for one in (self.precision, self.recall))
+            share = (f"{measure[n]:.2f}" for measure in (self.precision, self.recall))
             shown.add_row(name, *share, str(counts[n].sum()), taken)
         return shown
 

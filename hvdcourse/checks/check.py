@@ -173,8 +173,8 @@ def judge_step(
             return verdict(passed=False, expected=unmet.expected, seen=lines, run_failed=unjudged)
         except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError):
             expected = "every rank reports values of the kind that the script's comments describe"
-            told = ((rank.rank, rank.report_in_words()) for rank in observed.ranks)
-            lines = [f"rank {rank}: reported {what or 'nothing'}" for rank, what in told]
+            reports = ((rank.rank, rank.report_in_words()) for rank in observed.ranks)
+            lines = [f"rank {rank}: reported {what or 'nothing'}" for rank, what in reports]
             return verdict(passed=False, expected=expected, seen=lines, run_failed=True)
     if failure is not None:
         expected = "the script runs to its end on every rank"

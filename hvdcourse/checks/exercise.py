@@ -8,6 +8,7 @@ from typing import Any
 
 from hvdcourse.checks.evidence import ObservedRun
 from hvdcourse.errors import BadInput
+from hvdcourse.launch.job import Disturbance
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,7 +54,7 @@ class Trial:
     arguments: dict[str, Any]
     environment: dict[str, str] = field(default_factory=dict)
     steps: tuple[int, ...] = ()
-    plan: tuple[dict[str, Any], ...] = ()
+    plan: tuple[Disturbance, ...] = ()
     about: str = ""
 
     @property

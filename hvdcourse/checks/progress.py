@@ -91,8 +91,8 @@ def next_hints(exercise: str, step: int) -> str:
     with kept_entry(exercise) as entry:
         shown, number = entry.setdefault("hints", {}), str(step)
         shown[number] = min(len(LEVELS), shown.get(number, 0) + 1)
-    told = entry.get("told", {}).get(number, "")
-    return hints_for(exercise, step, told).in_words(shown[number])
+    verdict = entry.get("told", {}).get(number, "")
+    return hints_for(exercise, step, verdict).in_words(shown[number])
 
 
 def progress_of(exercise: Exercise, progress: dict[str, Any]) -> dict[str, Any]:

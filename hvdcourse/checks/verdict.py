@@ -27,14 +27,16 @@ def by_saying(lines: list[str]) -> list[str]:
     ranks: dict[str, list[int]] = {}
     for of_rank in filter(None, map(_OF_RANK.fullmatch, lines)):
         ranks.setdefault(of_rank[2], []).append(int(of_rank[1]))
-    told = []
+    grouped = []
     for line in lines:
         match = _OF_RANK.fullmatch(line)
         if match is None:
-            told.append(line)
+            grouped.append(line)
         elif who := ranks.pop(match[2], []):
-            told.append(f"{named_ranks(who)}: {match[2]}")
-    return told
+            # "Each": what follows was said of one rank, as in "has only its own gradients".
+            each = "each of " * (len(who) > 1)
+            grouped.append(f"{each}{named_ranks(who)}: {match[2]}")
+    return grouped
 
 
 def folded(step: int, hint: str, *more: str) -> str:
@@ -69,8 +71,10 @@ class StepVerdict:
 
     @property
     def told(self) -> str:
-        """All that was seen and expected, as one text."""
-        return "\n".join([*self.seen, self.expected])
+        """What a learner reads of a step that is not met."""
+        if self.passed:
+            return ""
+        return "\n".join([*by_saying(self.seen), f"expected: {self.expected}"])
 
 
 @dataclass(frozen=True, repr=False)
@@ -145,7 +149,7 @@ class ExerciseVerdict(Displayed):
                 text = "not judged: see above"
             else:
                 failures.append(step.seen)
-                text = "\n".join([*by_saying(step.seen), f"expected: {step.expected}"])
+                text = step.told
             rows.append((step, text))
         return rows
 

@@ -6,11 +6,13 @@ import shlex
 import shutil
 import tempfile
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from hvdcourse.errors import BadInput
 from hvdcourse.launch.command_line import arguments_from
+from hvdcourse.launch.job import Disturbance
 from hvdcourse.launch.result import RunResult
 from hvdcourse.launch.run import checked_np, find_script, run_quickly
 
@@ -27,26 +29,6 @@ def names_of_this_machine() -> list[str]:
     return ["localhost", "127.0.0.1", "127.1"]
 
 
-def checked_events(plan: Sequence[dict[str, Any]], hosts: Sequence[str]) -> list[dict[str, Any]]:
-    """Return the plan with ranks as lists. Raises BadInput for what it cannot mean."""
-    checked = []
-    for event in plan:
-        actions = set(event) - {"after_epoch"}
-        if "after_epoch" not in event or not actions or not actions <= {"kill", "add"}:
-            raise BadInput(
-                "an event of the plan has after_epoch, and kill (a rank or several) or add "
-                f"(a host); got {event!r}"
-            )
-        event = dict(event)
-        if "kill" in event:
-            ranks = event["kill"]
-            event["kill"] = [ranks] if isinstance(ranks, int) else list(ranks)
-        if event.get("add") in hosts:
-            raise BadInput(f"the host {event['add']!r} is there from the start: add another one")
-        checked.append(event)
-    return checked
-
-
 def write_discovery(folder: Path, hosts: Sequence[str]) -> tuple[Path, Path]:
     """Write a host discovery script, and the file of hosts that it prints; return both."""
     hosts_file, script = folder / "hosts.txt", folder / "discover_hosts.sh"
@@ -60,7 +42,7 @@ def run_elastic(
     script: str | Path,
     np: int = 2,
     *,
-    plan: Sequence[dict[str, Any]] = (),
+    plan: Sequence[Disturbance] = (),
     hosts: Sequence[str] | None = None,
     min_np: int = 1,
     elastic_timeout: int = 30,
@@ -81,8 +63,8 @@ def run_elastic(
     Args:
         script: the script's path, or its name in ``source_code/``.
         np: how many workers there are at the start, each on a host of its own.
-        plan: what happens on the way, in this order: ``{"after_epoch": 3, "kill": 1}`` kills rank
-            1 (or the ranks of a list), ``{"after_epoch": 6, "add": "127.0.0.1"}`` adds a host.
+        plan: what happens on the way, in this order: ``Disturbance(after_epoch=3, kill=(1,))``
+            kills rank 1, ``Disturbance(after_epoch=6, add="127.0.0.1")`` adds a host.
         hosts: the hosts at the start: names of this machine.
         min_np: with fewer workers than this the job waits for hosts, and then fails.
         elastic_timeout: how many seconds it waits for hosts.
@@ -104,8 +86,10 @@ def run_elastic(
     hosts = list(names_of_this_machine()[:np] if hosts is None else hosts)
     if len(hosts) < np:
         raise BadInput(f"np={np} workers need as many hosts; there are {', '.join(hosts)}")
-    plan = checked_events(plan, hosts)
-    most = len(hosts) + sum("add" in event for event in plan)
+    added = [disturbance.add for disturbance in plan if disturbance.add]
+    for host in set(added) & set(hosts):
+        raise BadInput(f"the host {host!r} is there from the start: add another one")
+    most = len(hosts) + len(added)
     folder_of_hosts = Path(tempfile.mkdtemp(prefix="hvdcourse-hosts-"))
     try:
         discovery_script, hosts_file = write_discovery(folder_of_hosts, hosts)
@@ -118,7 +102,12 @@ def run_elastic(
         ]
         if not quiet:
             print("$", shlex.join(command), flush=True)
-        job = {"np": np, "plan": plan, "hosts_file": str(hosts_file), "command": command}
+        job = {
+            "np": np,
+            "plan": list(map(asdict, plan)),
+            "hosts_file": str(hosts_file),
+            "command": command,
+        }
         return run_quickly(
             DRIVER,
             1,

@@ -11,10 +11,12 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from hvdcourse.launch.command_line import python_path
+from hvdcourse.launch.job import Disturbance
 from hvdcourse.machine.cores import usable_cores
 from hvdcourse.machine.environment import end_with_parent
 from hvdcourse.rank.reports import record
@@ -24,33 +26,35 @@ POLL_SECONDS = 0.05
 
 
 class Disturber(threading.Thread):
-    """Carries out a plan: each event once, when the job has ended the event's epoch."""
+    """Carries out a plan: each disturbance once, when the job has ended its epoch."""
 
-    def __init__(self, plan: list[dict[str, Any]], hosts_file: Path, folder: RunFolder):
+    def __init__(self, plan: list[Disturbance], hosts_file: Path, folder: RunFolder):
         super().__init__(daemon=True)
         self.plan, self.hosts_file, self.folder = plan, hosts_file, folder
 
     def run(self) -> None:
-        """Wait for each event's epoch, and then do what it says."""
-        for event in self.plan:
-            while not self.is_due(event):
+        """Wait for the epoch of each, and then do what it says."""
+        for disturbance in self.plan:
+            while not self.is_due(disturbance):
                 time.sleep(POLL_SECONDS)
-            if "kill" in event:
-                self.kill(event["kill"])
-            if "add" in event:
-                self.add(event["add"])
+            if disturbance.kill:
+                self.kill(disturbance.kill)
+            if disturbance.add:
+                self.add(disturbance.add)
 
-    def is_due(self, event: dict[str, Any]) -> bool:
-        """Tell whether the event's epoch was ended, by each rank that is to be killed."""
-        ended = {epoch["rank"] for epoch in self.epochs() if epoch["epoch"] >= event["after_epoch"]}
-        return bool(ended) and ended.issuperset(event.get("kill", ()))
+    def is_due(self, disturbance: Disturbance) -> bool:
+        """Tell whether its epoch was ended, by each rank that is to be killed."""
+        ended = {
+            epoch["rank"] for epoch in self.epochs() if epoch["epoch"] >= disturbance.after_epoch
+        }
+        return bool(ended) and ended.issuperset(disturbance.kill)
 
     def epochs(self) -> list[dict[str, Any]]:
         """Return what the workers have reported of their epochs so far."""
         lines = self.folder.read_lines(0, "evidence")
         return [line["value"] for line in lines if line.get("report") == "epoch"]
 
-    def kill(self, ranks: list[int]) -> None:
+    def kill(self, ranks: Sequence[int]) -> None:
         """Kill the workers that have these ranks, as a lost machine would: without a warning."""
         pids = {epoch["rank"]: epoch["pid"] for epoch in self.epochs()}
         moment = time.time()
@@ -77,7 +81,8 @@ def main() -> None:
     # All hosts are this machine: each worker gets its share of the cores.
     threads = str(max(1, usable_cores() // job["np"]))
     os.environ |= {"TF_NUM_INTRAOP_THREADS": threads, "TF_NUM_INTEROP_THREADS": threads}
-    Disturber(job["plan"], Path(job["hosts_file"]), folder).start()
+    plan = [Disturbance(**disturbance) for disturbance in job["plan"]]
+    Disturber(plan, Path(job["hosts_file"]), folder).start()
     os.environ["PYTHONPATH"] = python_path(os.environ)
     sys.exit(subprocess.run(job["command"], preexec_fn=end_with_parent).returncode)
 

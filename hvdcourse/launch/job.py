@@ -4,6 +4,8 @@ import os
 from dataclasses import dataclass, field
 from typing import Any
 
+from hvdcourse.errors import BadInput
+
 
 @dataclass(frozen=True, kw_only=True)
 class Job:
@@ -25,6 +27,28 @@ class Job:
     folder: str
     hosts: tuple[int, ...] = ()
     command: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Disturbance:
+    """What happens to an elastic job when it has ended an epoch: ranks die, or a host is added.
+
+    Raises:
+        BadInput: it does neither, or ``after_epoch`` or ``kill`` is of another kind.
+    """
+
+    after_epoch: int
+    kill: tuple[int, ...] = ()
+    add: str | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse what a job could not do."""
+        if not isinstance(self.after_epoch, int):
+            raise BadInput(f"after_epoch must be a number of epochs; got {self.after_epoch!r}")
+        if not isinstance(self.kill, tuple):
+            raise BadInput(f"kill must be a tuple of ranks, such as (1,); got {self.kill!r}")
+        if not self.kill and not self.add:
+            raise BadInput(f"{self} does nothing: give it kill=(1,), the ranks, or add, a host")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -60,7 +60,7 @@ def epochs_of(result: RunResult) -> list[dict[str, Any]]:
 def changes(result: RunResult) -> list[Change]:
     """Return the changes of the workers that the plan made and that the training went on after."""
     epochs = epochs_of(result)
-    found = []
+    all_changes = []
     for name, value in reports_of(result):
         if name not in ("killed", "added"):
             continue
@@ -74,8 +74,8 @@ def changes(result: RunResult) -> list[Change]:
         what = f"rank {value['ranks'][0]} killed" if name == "killed" else "a host added"
         lowest = min(epoch["test_accuracy"] for epoch in after[:EPOCHS_AFTER])
         gap = last["time"], after[0]["time"]
-        found.append(Change(what, gap, last["test_accuracy"], lowest))
-    return found
+        all_changes.append(Change(what, gap, last["test_accuracy"], lowest))
+    return all_changes
 
 
 def plot_elastic(result: RunResult) -> Figure:
@@ -83,14 +83,14 @@ def plot_elastic(result: RunResult) -> Figure:
 
     Where the workers changed, the time in which no epoch ended is shaded, with its seconds.
     """
-    epochs, found = epochs_of(result), changes(result)
+    epochs, all_changes = epochs_of(result), changes(result)
     figure, (upper, lower) = subplots(2, 1, figsize=(8.5, 4.8), sharex=True)
     for axes, name in ((upper, "loss"), (lower, "test_accuracy")):
-        for change in found:
+        for change in all_changes:
             axes.axvspan(*change.gap, color=LIGHT_GREY, linewidth=0, zorder=0)
         draw_stretches(axes, epochs, name)
     upper.set(ylabel="loss, mean of the epoch", ylim=(0, 1.45 * max(e["loss"] for e in epochs)))
-    name_changes(upper, found)
+    name_changes(upper, all_changes)
     lower.set(xlabel="seconds since the first epoch ended", ylim=(0, 1.02))
     lower.set_ylabel("test accuracy")
     lower.legend(frameon=False, loc="lower right")
@@ -116,9 +116,9 @@ def draw_stretches(axes: Axes, epochs: Sequence[dict[str, Any]], name: str) -> N
         named.add(label)
 
 
-def name_changes(axes: Axes, found: Sequence[Change]) -> None:
+def name_changes(axes: Axes, all_changes: Sequence[Change]) -> None:
     """Write what happened, and the seconds of the gap, inside of the axes."""
-    for number, change in enumerate(found):
+    for number, change in enumerate(all_changes):
         # At two heights: gaps that follow each other closely would share their words' place.
         axes.annotate(
             f"{change.what}: {change.seconds:.1f} s",

@@ -110,11 +110,13 @@ def plot_search(panels: Mapping[str, Mapping[str, Mapping[float, Sequence[float]
         1, len(panels), figsize=(3.2 * len(panels), 3.3), sharey=True, squeeze=False
     )
     for axes, (title, conditions) in zip(row[0], panels.items(), strict=True):
-        for colour, (name, found) in zip((VERMILION, BLUE), conditions.items(), strict=False):
-            rates = sorted(found)
-            axes.plot(rates, [np.mean(found[rate]) for rate in rates], color=colour, label=name)
+        for colour, (name, accuracies) in zip((VERMILION, BLUE), conditions.items(), strict=False):
+            rates = sorted(accuracies)
+            axes.plot(
+                rates, [np.mean(accuracies[rate]) for rate in rates], color=colour, label=name
+            )
             for rate in rates:
-                seeds = found[rate]
+                seeds = accuracies[rate]
                 axes.plot([rate] * len(seeds), seeds, "o", color=colour, markersize=5, alpha=0.6)
         axes.set(xscale="log", xlabel="learning rate", title=title, ylim=(0, 1.02))
         axes.set_xticks(rates, [f"{rate:g}" for rate in rates])

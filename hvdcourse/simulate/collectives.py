@@ -69,9 +69,9 @@ def ring_states(ranks: int = 4) -> list[RingState]:
             for rank in range(ranks):
                 chunk = (rank - step + (phase == "allgather")) % ranks
                 right = (rank + 1) % ranks
-                for mine, theirs in zip((held, parts), sent, strict=True):
-                    own = mine[right, chunk] if phase == "scatter-reduce" else 0
-                    mine[right, chunk] = theirs[rank, chunk] + own
+                for receiver, sender in zip((held, parts), sent, strict=True):
+                    own = receiver[right, chunk] if phase == "scatter-reduce" else 0
+                    receiver[right, chunk] = sender[rank, chunk] + own
                 arrived.add((right, chunk))
             title = f"{phase} {step + 1}"
             states.append(RingState(title, held.copy(), parts.copy(), frozenset(arrived)))

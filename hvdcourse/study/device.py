@@ -85,7 +85,10 @@ def compare_overlap(
     """
     feed(plain.take(1), 1, step)  # builds the graphs
     pipelines = {"in turn": plain, "overlapped": plain.prefetch(2)}
-    cases = {name: lambda one=one: feed(one, 1, step)[0] for name, one in pipelines.items()}
+    cases = {
+        name: lambda pipeline=pipeline: feed(pipeline, 1, step)[0]
+        for name, pipeline in pipelines.items()
+    }
     epochs = in_turns(cases, turns)
     asked, arrived, ended = (
         np.concatenate([getattr(epoch, name) for epoch in epochs["in turn"]])
@@ -126,7 +129,9 @@ def measure_pipelines(
         epoch = feed(dataset, 1, step)[0]
         return epoch, (time.process_time() - computed) / (time.perf_counter() - began)
 
-    cases = {name: lambda one=one: epoch_of(one) for name, one in pipelines.items()}
+    cases = {
+        name: lambda pipeline=pipeline: epoch_of(pipeline) for name, pipeline in pipelines.items()
+    }
     later = {name: fed[1:] for name, fed in in_turns(cases, turns).items()}
     for name, measured in later.items():
         *_, before, last = (epoch for epoch, _ in measured)

@@ -22,15 +22,15 @@ def rates_tried(runs: Iterable[Run]) -> dict[str, dict[float, list[float]]]:
         name, rate = searched(run)
         accuracies = tries.setdefault(name, {}).setdefault(rate, [])
         accuracies.append(run["epochs"][-1]["test_accuracy"])
-    return {name: dict(sorted(found.items())) for name, found in tries.items()}
+    return {name: dict(sorted(by_rate.items())) for name, by_rate in tries.items()}
 
 
 def best_rates(runs: Iterable[Run]) -> dict[str, float]:
     """Return, by name, the full rate with the highest mean accuracy over its seeds."""
     tries = rates_tried(runs)
     return {
-        name: max(found, key=lambda rate: float(np.mean(found[rate])))
-        for name, found in tries.items()
+        name: max(by_rate, key=lambda rate: float(np.mean(by_rate[rate])))
+        for name, by_rate in tries.items()
     }
 
 

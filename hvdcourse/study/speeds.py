@@ -28,9 +28,9 @@ def only_on(cores: Collection[int]) -> Iterator[None]:
 def free_ports(count: int) -> str:
     """Return ports that nobody uses now, with commas between."""
     sockets = [socket.create_server(("localhost", 0)) for _ in range(count)]
-    ports = [str(one.getsockname()[1]) for one in sockets]
-    for one in sockets:
-        one.close()
+    ports = [str(listener.getsockname()[1]) for listener in sockets]
+    for listener in sockets:
+        listener.close()
     return ",".join(ports)
 
 

@@ -90,9 +90,9 @@ def at_training_loss(runs: Iterable[Record], levels: Iterable[float]) -> pd.Data
             )
             first.extend(itertools.islice(low, 1))
         for name, epochs in reached.items():
-            found = pd.DataFrame(epochs, columns=["test_accuracy", "step"], dtype=float)
-            mean, std = found["test_accuracy"].mean(), found["test_accuracy"].std()
-            rows.append((level, name, len(epochs), mean, std, found["step"].mean()))
+            first = pd.DataFrame(epochs, columns=["test_accuracy", "step"], dtype=float)
+            mean, std = first["test_accuracy"].mean(), first["test_accuracy"].std()
+            rows.append((level, name, len(epochs), mean, std, first["step"].mean()))
     columns = ["training loss", "condition", "seeds", "test accuracy", "std", "steps"]
     table = pd.DataFrame(rows, columns=columns).set_index(["training loss", "condition"])
     return table.round({"test accuracy": 3, "std": 3, "steps": 0})

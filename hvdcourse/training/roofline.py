@@ -43,7 +43,9 @@ def measure_roofs(
         repeats: how often both are measured; the fastest counts.
     """
     matrices = [tf.random.normal((side, side)) for _ in range(at_once)]
-    products = tf.function(lambda: tf.stack([tf.matmul(one, one)[0, 0] for one in matrices]))
+    products = tf.function(
+        lambda: tf.stack([tf.matmul(matrix, matrix)[0, 0] for matrix in matrices])
+    )
     v, w = tf.Variable(tf.zeros(length)), tf.ones(length)
     add = tf.function(lambda: v.assign_add(w)[0])
     operations = at_once * 2 * side**3 / fastest(lambda: products().numpy(), repeats)

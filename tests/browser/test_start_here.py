@@ -98,7 +98,7 @@ def test_first_lesson_runs_in_jupyterlab(lab_url, page, tmp_path):
     seen = read_whole(page, notebook)
     assert "This machine is ready." in seen["text"]
     assert "rank 3 of 4: brought" in seen["text"]
-    assert "ranks 0, 1 and 2: reported {'rank': 0, 'size': 1" in seen["text"]
+    assert "each of ranks 0, 1 and 2: reported {'rank': 0, 'size': 1" in seen["text"]
     assert seen["plots"] >= 1
     assert seen["errors"] == ""
     assert (PROJECT / "notebooks/00_start_here.ipynb").read_bytes() == before

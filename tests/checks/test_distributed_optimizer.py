@@ -9,7 +9,7 @@ from hvdcourse.checks.exercises.optimizer_settings import RANKS, Setting, argume
 from hvdcourse.checks.exercises.optimizer_trainings import (
     SHARE_WITH_FEEDBACK,
     TOLERANCE,
-    distance,
+    distance_from_single_process,
     mean,
     rounding_alone,
     samples,
@@ -99,15 +99,21 @@ def test_every_setting_tells_the_error_that_is_fed_back_from_the_one_that_is_not
     allowed = SHARE_WITH_FEEDBACK * rounding_alone(setting)
     right = with_feedback(setting, lambda gradient, wanted, wire: wanted - wire)
     # Both ways there is room for a quarter.
-    assert distance(right, setting) < 0.75 * allowed
+    assert distance_from_single_process(right, setting) < 0.75 * allowed
     for other in OTHER_LOSSES.values():
-        assert distance(with_feedback(setting, other), setting) > 1.25 * allowed
+        assert distance_from_single_process(with_feedback(setting, other), setting) > 1.25 * allowed
 
 
 @pytest.mark.parametrize("seed", range(12))
 def test_every_setting_tells_means_from_sums_and_from_a_ranks_own_gradients(seed):
     setting = drawn(seed)
     everyone = tuple(range(RANKS))
-    assert distance(weights_after(setting, mean, everyone), setting) < TOLERANCE / 10
+    assert (
+        distance_from_single_process(weights_after(setting, mean, everyone), setting)
+        < TOLERANCE / 10
+    )
     for combine, ranks in ((total, everyone), (mean, (0,)), (mean, (2,))):
-        assert distance(weights_after(setting, combine, ranks), setting) > 100 * TOLERANCE
+        assert (
+            distance_from_single_process(weights_after(setting, combine, ranks), setting)
+            > 100 * TOLERANCE
+        )

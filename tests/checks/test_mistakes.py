@@ -21,7 +21,7 @@ ROUNDS = {name: import_module(f"mistakes.{name}").ROUNDS for name in NAMES} | la
     ("name", "number"),
     [(name, number) for name, rounds in ROUNDS.items() for number in range(len(rounds))],
 )
-def test_each_mistake_fails_its_own_step_with_words_that_name_it(name, number):
+def test_each_mistake_fails_its_own_step_with_words_that_name_it(name, number, record_property):
     made = ROUNDS[name][number]
     changes = [change for mistake in made.mistakes for change in mistake.changes]
     verdict = verdict_on(name, changed(name, *changes), made.steps)
@@ -30,7 +30,8 @@ def test_each_mistake_fails_its_own_step_with_words_that_name_it(name, number):
     for mistake in made.mistakes:
         step = judged[mistake.step]
         assert not step.passed, mistake.name
-        words = "\n".join([step.expected, *step.seen])
+        words = step.told
+        record_property(f"{name}, step {mistake.step}: {mistake.name}", words)
         for said in mistake.said:
             assert said in words, f"{mistake.name}: {words}"
     failed = {step.number for step in verdict.steps if not step.passed}
@@ -101,7 +102,9 @@ def test_an_allreduce_of_mpis_own_is_no_ring():
     verdict = verdict_on(name, text)
     assert passed(verdict) == [1, 2]
     for used in ("Allreduce", "Ibcast"):
-        assert f"ranks 0 and 1: sent 0 bytes in 0 messages, and called {used}" in told(verdict)
+        assert f"each of ranks 0 and 1: sent 0 bytes in 0 messages, and called {used}" in told(
+            verdict
+        )
 
 
 MPIS_OWN = "communicator.Allreduce(MPI.IN_PLACE, vector)"

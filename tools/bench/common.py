@@ -52,13 +52,13 @@ class Meter(tf.keras.callbacks.Callback):
 
     def on_epoch_end(self, epoch, logs=None):
         now = time.perf_counter(), time.process_time(), machine_seconds()
-        seconds, mine, machine = (end - begin for end, begin in zip(now, self.began, strict=True))
+        seconds, ours, machine = (end - begin for end, begin in zip(now, self.began, strict=True))
         report_metrics(
             epoch=epoch + 1,
             epochs=self.epochs,
             images_per_second=self.images / seconds,
             seconds=seconds,
-            core_seconds=mine,
+            core_seconds=ours,
             machine_core_seconds=machine,
             done=True,
         )

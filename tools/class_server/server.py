@@ -95,9 +95,9 @@ def free_ports(count: int) -> list[int]:
     """Return ports of 127.0.0.1 that nobody listens on."""
     with ExitStack() as stack:
         sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
-        for one in sockets:
-            one.bind(("127.0.0.1", 0))
-        return [one.getsockname()[1] for one in sockets]
+        for listener in sockets:
+            listener.bind(("127.0.0.1", 0))
+        return [listener.getsockname()[1] for listener in sockets]
 
 
 def wait_for_hub(url: str, hub: subprocess.Popen, log: Path) -> None:

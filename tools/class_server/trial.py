@@ -123,11 +123,11 @@ def own_files(server: Server) -> dict[str, bool]:
 def report(results: list[Checked]) -> Table:
     """Return a table of who waited, and for how long."""
     table = Table("exercise", "steps done", "checked in a", "verdict", "places", "waited", "ran")
-    for one in sorted(results, key=lambda one: one.waited):
-        verdict = "right" if one.is_right else "WRONG"
-        places = " ".join(map(str, one.places))
-        seconds = f"{one.waited:.0f} s", f"{one.ran:.0f} s"
-        table.add_row(one.exercise, str(one.done), one.place, verdict, places, *seconds)
+    for checked in sorted(results, key=lambda checked: checked.waited):
+        verdict = "right" if checked.is_right else "WRONG"
+        places = " ".join(map(str, checked.places))
+        seconds = f"{checked.waited:.0f} s", f"{checked.ran:.0f} s"
+        table.add_row(checked.exercise, str(checked.done), checked.place, verdict, places, *seconds)
     return table
 
 
@@ -156,13 +156,13 @@ def try_class(server: Server, console: Console) -> dict[str, bool]:
     own = own_files(server)
     at_once(Learner.stop, learners)
     left = server.stop()
-    for one in left:
-        console.print(f"left over: {one}", markup=False)
+    for process in left:
+        console.print(f"left over: {process}", markup=False)
     return {
         "every verdict is right, and no run was ended": all(
-            one.is_right for one in (alone, *results)
+            checked.is_right for checked in (alone, *results)
         ),
-        "whoever waited saw the place in the queue": any(one.places for one in results)
+        "whoever waited saw the place in the queue": any(checked.places for checked in results)
         or usable_cores() // CORES_OF_A_CHECK >= len(WORK),
         **own,
         "nobody has written to the course": state_of(server.course) == before,

@@ -40,8 +40,8 @@ def tint(colour: str, strength: float = 0.3) -> str:
 def compact(svg: str) -> str:
     """Return the SVG text without indentation and comments, with coordinates to 0.01 point."""
 
-    def shorten(found: re.Match) -> str:
-        rounded = _LONG_NUMBER.sub(lambda number: f"{float(number[0]):.2f}", found[0])
+    def shorten(match: re.Match) -> str:
+        rounded = _LONG_NUMBER.sub(lambda number: f"{float(number[0]):.2f}", match[0])
         return " ".join(rounded.split())
 
     svg = _COORDINATES.sub(shorten, _NEEDLESS.sub("", svg))

@@ -11,7 +11,7 @@ from hvdcourse.checks.exercises.optimizer_trainings import (
     SHARE_WITH_FEEDBACK,
     TOLERANCE,
     Training,
-    distance,
+    distance_from_single_process,
     rounding_alone,
     trainings,
     what_was_trained,
@@ -26,7 +26,10 @@ def demand_mean(run: ObservedRun, way: str) -> None:
     setting, trained = Setting.of(run), trainings(run, way)
     demand(
         f"trained {way!r}, every rank has the weights of a single process with all samples",
-        [distance(training.weights, setting) <= TOLERANCE for training in trained],
+        [
+            distance_from_single_process(training.weights, setting) <= TOLERANCE
+            for training in trained
+        ],
         [describe(training, rank, setting) for rank, training in enumerate(trained)],
     )
 
@@ -197,7 +200,7 @@ def check_error_feedback(run: ObservedRun) -> None:
     setting = Setting.of(run)
     alone = rounding_alone(setting)
     trained = trainings(run, "fp16")
-    away = [distance(training.weights, setting) for training in trained]
+    away = [distance_from_single_process(training.weights, setting) for training in trained]
     demand(
         "trained 'fp16', every rank's weights stay at most half as far from the single process's "
         f"as with gradients that are only rounded: {percent(SHARE_WITH_FEEDBACK * alone)} of the "

@@ -7,6 +7,7 @@ from typing import Any
 from hvdcourse.checks.evidence import ObservedRun, Unmet, demand_of_run
 from hvdcourse.checks.exercise import Exercise, Step, Trial
 from hvdcourse.launch.elastic import names_of_this_machine
+from hvdcourse.launch.job import Disturbance
 
 EPOCHS = 24
 LEARNING_RATE = 0.03
@@ -28,7 +29,7 @@ def trials() -> list[Trial]:
     kill = random.choice((5, 7))
     add = kill + random.randrange(2, 4)
     *_, another = names_of_this_machine()
-    plan = ({"after_epoch": kill, "kill": 1}, {"after_epoch": add, "add": another})
+    plan = (Disturbance(after_epoch=kill, kill=(1,)), Disturbance(after_epoch=add, add=another))
     return [
         Trial(hosts=HOSTS, arguments=settings, steps=(3,)),
         Trial(hosts=HOSTS, arguments=settings, plan=plan),

@@ -86,7 +86,7 @@ def rounded(gradients: list[np.ndarray]) -> np.ndarray:
     return halves.astype(np.float32) / len(gradients)
 
 
-def distance(weights: np.ndarray, setting: Setting) -> float:
+def distance_from_single_process(weights: np.ndarray, setting: Setting) -> float:
     """Return how far weights are from the single process's, as a share of the way these went."""
     if weights.shape != single_process(setting).shape or not np.isfinite(weights).all():
         return np.inf
@@ -96,12 +96,14 @@ def distance(weights: np.ndarray, setting: Setting) -> float:
 
 def rounding_alone(setting: Setting) -> float:
     """Return the distance of a training whose gradients are rounded to 16 bits, and no more."""
-    return distance(weights_after(setting, rounded, tuple(range(setting.ranks))), setting)
+    return distance_from_single_process(
+        weights_after(setting, rounded, tuple(range(setting.ranks))), setting
+    )
 
 
 def what_was_trained(weights: np.ndarray, rank: int, setting: Setting) -> str:
     """Say which training a rank's weights come from."""
-    if distance(weights, setting) <= TOLERANCE:
+    if distance_from_single_process(weights, setting) <= TOLERANCE:
         return "its weights are the single process's"
     everyone = tuple(range(setting.ranks))
     known: dict[str, tuple[Combine, tuple[int, ...]]] = {
@@ -113,4 +115,5 @@ def what_was_trained(weights: np.ndarray, rank: int, setting: Setting) -> str:
         expected = weights_after(setting, combine, ranks)
         if expected.shape == weights.shape and np.allclose(weights, expected, rtol=1e-3, atol=1e-4):
             return text
-    return f"its weights are off by {percent(distance(weights, setting))} of the way they go"
+    away = percent(distance_from_single_process(weights, setting))
+    return f"its weights are off by {away} of the way they go"

@@ -72,13 +72,13 @@ def answers(run: ObservedRun) -> Iterator[tuple[str, Path, dict[str, Any]]]:
 
 def check_spans(run: ObservedRun) -> None:
     expected = "every span has a start and an end, in milliseconds, from its own two events"
-    for name, path, found in answers(run):
+    for name, path, answer in answers(run):
         events = read_events(path)
         numbers = {tensor: number for number, tensor in tensor_names(events).items()}
         right = sorted(
             (span.name, numbers[span.tensor], span.start, span.end) for span in find_spans(events)
         )
-        seen = sorted((what, tensor, start, end) for tensor, what, start, end in found["spans"])
+        seen = sorted((what, tensor, start, end) for tensor, what, start, end in answer["spans"])
         counts, seen_counts = (Counter(span[0] for span in spans) for spans in (right, seen))
         lines = [
             f"{name}: {seen_counts[what]} spans {what}, and there are {counts[what]}"
@@ -110,9 +110,9 @@ def demand_numbers(
     """
     lines: list[str] = []
     possible: set[str] | None = None
-    for name, path, found in answers(run):
+    for name, path, answer in answers(run):
         (_, right), *mistakes = known(read_timeline(path)).items()
-        seen = np.array(found[measure], float)
+        seen = np.array(answer[measure], float)
         if len(seen) != len(right):
             raise Unmet(expected, [f"{name}: {len(seen)} numbers for {len(right)} training steps"])
         met = np.isclose(seen, right, **CLOSE)
@@ -208,13 +208,13 @@ def check_straggler(run: ObservedRun) -> None:
         "the straggler of a step is the rank with the largest delay; its delay is how much later "
         "than the first rank it was ready, as a mean over the gradients"
     )
-    for name, path, found in answers(run):
+    for name, path, answer in answers(run):
         steps = [rows for _, rows in read_timeline(path).gradients.groupby("step")]
-        if len(found["stragglers"]) != len(steps):
-            line = f"{name}: {len(found['stragglers'])} stragglers for {len(steps)} training steps"
+        if len(answer["stragglers"]) != len(steps):
+            line = f"{name}: {len(answer['stragglers'])} stragglers for {len(steps)} training steps"
             raise Unmet(expected, [line])
         for number, ((rank, delay), rows) in enumerate(
-            zip(found["stragglers"], steps, strict=True), start=1
+            zip(answer["stragglers"], steps, strict=True), start=1
         ):
             delays = find_delays(rows)
             latest, right = int(delays.idxmax()), delays.max()
