@@ -63,7 +63,7 @@ def run_elastic(
     Args:
         script: the script's path, or its name in ``source_code/``.
         np: how many workers there are at the start, each on a host of its own.
-        plan: what happens on the way, in this order: ``Disturbance(after_epoch=3, kill=(1,))``
+        plan: what happens on the way, in this order: ``Disturbance(after_epoch=3, kill=[1])``
             kills rank 1, ``Disturbance(after_epoch=6, add="127.0.0.1")`` adds a host.
         hosts: the hosts at the start: names of this machine.
         min_np: with fewer workers than this the job waits for hosts, and then fails.

@@ -1,6 +1,7 @@
 """What a run is asked to do, and what its supervisor tells while it does it."""
 
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -38,17 +39,17 @@ class Disturbance:
     """
 
     after_epoch: int
-    kill: tuple[int, ...] = ()
+    kill: Sequence[int] = ()
     add: str | None = None
 
     def __post_init__(self) -> None:
         """Refuse what a job could not do."""
         if not isinstance(self.after_epoch, int):
             raise BadInput(f"after_epoch must be a number of epochs; got {self.after_epoch!r}")
-        if not isinstance(self.kill, tuple):
-            raise BadInput(f"kill must be a tuple of ranks, such as (1,); got {self.kill!r}")
+        if not isinstance(self.kill, list | tuple):
+            raise BadInput(f"kill must be a list of ranks, such as [1]; got {self.kill!r}")
         if not self.kill and not self.add:
-            raise BadInput(f"{self} does nothing: give it kill=(1,), the ranks, or add, a host")
+            raise BadInput(f"{self} does nothing: give it kill=[1], the ranks, or add, a host")
 
 
 @dataclass(frozen=True, kw_only=True)

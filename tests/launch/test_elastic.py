@@ -57,7 +57,7 @@ def epochs_of(result):
 def test_the_job_goes_on_when_a_worker_is_killed_be_it_rank_0_or_at_the_end(
     after_epoch, rank, slow_script
 ):
-    result = run_disturbed(Disturbance(after_epoch=after_epoch, kill=(rank,)), script=slow_script)
+    result = run_disturbed(Disturbance(after_epoch=after_epoch, kill=[rank]), script=slow_script)
     assert result.ok, result.explain()
     (killed,) = [one["value"] for one in result.ranks[0].evidence if one["report"] == "killed"]
     left = [one for one in epochs_of(result) if one["pid"] not in killed["pids"]]
@@ -70,7 +70,7 @@ def test_the_job_goes_on_when_a_worker_is_killed_be_it_rank_0_or_at_the_end(
 
 
 def test_the_job_goes_on_when_two_of_three_workers_are_killed_at_once():
-    result = run_disturbed(Disturbance(after_epoch=2, kill=(0, 2)), np=3)
+    result = run_disturbed(Disturbance(after_epoch=2, kill=[0, 2]), np=3)
     assert result.ok, result.explain()
     (killed,) = [one["value"] for one in result.ranks[0].evidence if one["report"] == "killed"]
     left = [one for one in epochs_of(result) if one["pid"] not in killed["pids"]]
@@ -122,7 +122,7 @@ def test_a_rank_that_has_not_told_of_its_epoch_yet_is_killed_when_it_does(tmp_pa
             told = {"epoch": 1, "rank": rank, "pid": pid}
             folder.append(0, "evidence", {"report": "epoch", "value": told})
             disturber = Disturber(
-                [Disturbance(after_epoch=1, kill=(0,))], tmp_path / "hosts", folder
+                [Disturbance(after_epoch=1, kill=[0])], tmp_path / "hosts", folder
             )
             assert disturber.is_due(disturber.plan[0]) is (rank == 0)
         disturber.run()
@@ -130,13 +130,13 @@ def test_a_rank_that_has_not_told_of_its_epoch_yet_is_killed_when_it_does(tmp_pa
 
 
 def test_when_all_workers_are_killed_the_job_ends():
-    result = run_disturbed(Disturbance(after_epoch=2, kill=(0, 1)))
+    result = run_disturbed(Disturbance(after_epoch=2, kill=[0, 1]))
     assert (result.reason, result.exit_status) == ("failed", 1)
     assert "RuntimeError" in "\n".join(result.ranks[0].errors)
 
 
 def test_with_fewer_workers_than_asked_for_the_job_waits_so_long_and_ends():
-    result = run_disturbed(Disturbance(after_epoch=2, kill=(1,)), min_np=2, elastic_timeout=5)
+    result = run_disturbed(Disturbance(after_epoch=2, kill=[1]), min_np=2, elastic_timeout=5)
     assert (result.reason, result.exit_status) == ("failed", 1)
     assert max(one["epoch"] for one in epochs_of(result)) < EPOCHS
 
@@ -172,8 +172,8 @@ def test_what_cannot_be_run_is_refused(settings, message):
     ("settings", "message"),
     [
         ({"after_epoch": 1}, "does nothing"),
-        ({"after_epoch": 1, "kill": 1}, "kill must be a tuple of ranks"),
-        ({"after_epoch": "1", "kill": (1,)}, "after_epoch must be a number"),
+        ({"after_epoch": 1, "kill": 1}, "kill must be a list of ranks"),
+        ({"after_epoch": "1", "kill": [1]}, "after_epoch must be a number"),
     ],
 )
 def test_a_disturbance_that_cannot_be_is_refused(settings, message):

@@ -21,8 +21,8 @@ function(compile_fewer_files)
   # It brings names that others have, too.
   set_property(SOURCE "${CMAKE_SOURCE_DIR}/third_party/compatible17_gloo/gloo/allreduce_local.cc"
     TARGET_DIRECTORY compatible17_gloo PROPERTY SKIP_UNITY_BUILD_INCLUSION TRUE)
-  # CMake begins with the group whose name comes last. The two sources that take longest are alone,
-  # since they bring names that others have, too, and first, so that no core is left idle at the end.
+  # Two sources bring names that others have, too, so each is a group of its own. Outside of a group
+  # CMake would compile them last, and the longer one would run alone, with the other cores idle.
   set_target_properties(tensorflow PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP)
   get_target_property(sources tensorflow SOURCES)
   set(number 0)

@@ -29,7 +29,7 @@ def trials() -> list[Trial]:
     kill = random.choice((5, 7))
     add = kill + random.randrange(2, 4)
     *_, another = names_of_this_machine()
-    plan = (Disturbance(after_epoch=kill, kill=(1,)), Disturbance(after_epoch=add, add=another))
+    plan = (Disturbance(after_epoch=kill, kill=[1]), Disturbance(after_epoch=add, add=another))
     return [
         Trial(hosts=HOSTS, arguments=settings, steps=(3,)),
         Trial(hosts=HOSTS, arguments=settings, plan=plan),
