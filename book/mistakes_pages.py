@@ -19,7 +19,7 @@ def mistakes_in(exercise: str, step: int) -> list[str]:
 
 
 def mistakes_page(exercise: Exercise, messages: dict[str, str]) -> str:
-    """Return the page of one exercise. ``told`` are the recorded messages."""
+    """Return an exercise's page. ``messages`` are recorded, by exercise, step and mistake."""
     parts = [f"# Mistakes in {exercise.name}.py\n"]
     for step in exercise.steps:
         parts.append(f"## Step {step.number}. {step.title}\n")
@@ -28,7 +28,7 @@ def mistakes_page(exercise: Exercise, messages: dict[str, str]) -> str:
             if message is None:
                 raise SystemExit(
                     f"error: book/mistakes.json has no message for {name!r} in step {step.number} "
-                    f"of {exercise.name}: run `make mistakes`"
+                    f"of {exercise.name}: run `make mistakes NAME={exercise.name}`"
                 )
             parts.append(f"**{name}**\n\n```text\n{message}\n```\n")
     return "\n".join(parts)

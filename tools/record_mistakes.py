@@ -8,14 +8,17 @@ from xml.etree import ElementTree
 from hvdcourse.files import write_whole
 from hvdcourse.paths import PROJECT
 
+RECORD = PROJECT / "book" / "mistakes.json"
+
 
 def main() -> None:
-    """Read pytest's report, in JUnit's format, and write ``book/mistakes.json``."""
+    """Read pytest's report, in JUnit's format; messages of exercises that it lacks stay."""
     report = ElementTree.parse(Path(sys.argv[1]))
-    messages = {message.get("name"): message.get("value") for message in report.iter("property")}
-    write_whole(
-        PROJECT / "book" / "mistakes.json", json.dumps(messages, indent=1, sort_keys=True) + "\n"
-    )
+    new = {message.get("name"): message.get("value") for message in report.iter("property")}
+    kept = json.loads(RECORD.read_text()) if RECORD.exists() else {}
+    anew = {name.partition(",")[0] for name in new}
+    kept = {name: text for name, text in kept.items() if name.partition(",")[0] not in anew}
+    write_whole(RECORD, json.dumps(kept | new, indent=1, sort_keys=True) + "\n")
 
 
 if __name__ == "__main__":
