@@ -14,6 +14,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from hvdcourse.errors import BadInput
+from hvdcourse.launch.display import in_notebook
 from hvdcourse.machine.cores import usable_cores
 
 QUEUE_VARIABLE = "HVDCOURSE_QUEUE"
@@ -21,13 +22,13 @@ CORES_OF_A_CHECK = 2
 _LOOK_SECONDS = 0.5
 
 
-def say_on_stderr(line: str) -> None:
-    """Print a line on stderr at once."""
-    print(line, file=sys.stderr, flush=True)
+def tell(line: str) -> None:
+    """Print a line at once: on stderr, beside JSON; in a notebook, where that is red, on stdout."""
+    print(line, file=sys.stdout if in_notebook() else sys.stderr, flush=True)
 
 
 @contextmanager
-def turn(say: Callable[[str], None] = say_on_stderr) -> Iterator[None]:
+def turn(say: Callable[[str], None] = tell) -> Iterator[None]:
     """Wait for this check's turn, and keep its place until the block ends.
 
     Args:
