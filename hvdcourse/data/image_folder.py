@@ -129,10 +129,10 @@ def _read_image(path: Path, image_size: tuple[int, int] | None) -> np.ndarray:
     from PIL import Image
 
     try:
-        with Image.open(path, formats=("JPEG", "PNG")) as image:
+        with Image.open(path, formats=("JPEG", "PNG")) as file:
             # Pillow would cut all brighter values off, and say nothing.
-            deep = image.mode.startswith(("I", "F"))
-            image = image if image.mode == "RGB" else image.convert("RGB")
+            deep = file.mode.startswith(("I", "F"))
+            image: Image.Image = file if file.mode == "RGB" else file.convert("RGB")
             if image_size is not None:
                 image = image.resize(image_size[::-1], Image.Resampling.BILINEAR)
             pixels = np.asarray(image)
