@@ -50,6 +50,12 @@ def linked(text: str, page: Path) -> str:
     return ANCHOR_IN_HEADING.sub(r"\1", LINK.sub(link, NAVIGATION.sub("", text)))
 
 
+def own_page(name: str) -> str:
+    """Return a page of this folder, with links as they are from the root of the sources."""
+    text = (PAGES / name).read_text()
+    return text.replace("](../", "](").replace("](points/", "](book/points/")
+
+
 def write(page: str, text: str) -> None:
     """Write one of Sphinx's sources."""
     path = SOURCE / page
@@ -161,7 +167,7 @@ has the script as you get it. Hints and solutions are folded.
 def recorded_page() -> str:
     """Return the page of the recorded runs: each grid's own words, after those of this folder."""
     folder = NOTEBOOKS / "recorded"
-    text = (PAGES / "recorded.md").read_text()
+    text = own_page("recorded.md")
     for grid in sorted(folder.glob("*.yaml")):
         head = PARAGRAPH.match(grid.read_text())
         about = re.sub("^# ?", "", head[0] if head else "", flags=re.MULTILINE)
@@ -190,7 +196,7 @@ def main() -> None:
     for path in (*NOTEBOOKS.glob("*.md"), HOROVOD_ON_TENSORFLOW):
         write(str(path.relative_to(PROJECT)), linked(path.read_text(), path))
     for path in PAGES.glob("*.md"):
-        write(path.name, linked(path.read_text(), PROJECT / path.name))
+        write(path.name, linked(own_page(path.name), PROJECT / path.name))
     for page, text in mistakes_pages().items():
         write(page, text)
     write("recorded.md", linked(recorded_page(), PROJECT / "recorded.md"))
