@@ -175,7 +175,7 @@ def recorded_page() -> str:
         text += (
             f"\n### {grid.stem}\n\n{about}\n[Grid](notebooks/recorded/{grid.name}), {records}.\n"
         )
-    unnamed = [file.name for file in folder.iterdir() if f"/{file.name})" not in text]
+    unnamed = [file.name for file in folder.glob("[!.]*") if f"/{file.name})" not in text]
     if unnamed:
         raise SystemExit(f"error: book/recorded.md does not tell of {', '.join(unnamed)}")
     return text
