@@ -106,7 +106,8 @@ class LAMB(tf.keras.optimizers.Optimizer):
         v.assign(self.beta_2 * v + (1 - self.beta_2) * tf.square(g))
 
         # TODO: Step 2: r is Adam's direction. m and v started at zero, so that they are too small
-        # by 1 − β₁ᵗ and 1 − β₂ᵗ; r is made of both as they would be without that. ε is not rooted.
+        # by 1 − β₁ᵗ and 1 − β₂ᵗ; r is made of both as they would be without that. ε is added
+        # outside of the root.
         r = g
 
         excluded = self.excludes(variable.name)

@@ -106,7 +106,8 @@ class LAMB(tf.keras.optimizers.Optimizer):
         v.assign(self.beta_2 * v + (1 - self.beta_2) * tf.square(g))
 
         # Step 2: r is Adam's direction. m and v started at zero, so that they are too small by
-        # 1 − β₁ᵗ and 1 − β₂ᵗ; r is made of both as they would be without that. ε is not rooted.
+        # 1 − β₁ᵗ and 1 − β₂ᵗ; r is made of both as they would be without that. ε is added
+        # outside of the root.
         # Without it, the first r for β₁ = 0.9 and β₂ = 0.999 would be 0.1 / √0.001 times as long.
         m_hat = m / (1 - self.beta_1**t)
         v_hat = v / (1 - self.beta_2**t)

@@ -104,7 +104,8 @@ class LAMB(tf.keras.optimizers.Optimizer):
         # and β₂ in v; the new gradient has the rest.
 
         # TODO: Step 2: r is Adam's direction. m and v started at zero, so that they are too small
-        # by 1 − β₁ᵗ and 1 − β₂ᵗ; r is made of both as they would be without that. ε is not rooted.
+        # by 1 − β₁ᵗ and 1 − β₂ᵗ; r is made of both as they would be without that. ε is added
+        # outside of the root.
         r = g
 
         excluded = self.excludes(variable.name)

@@ -101,7 +101,7 @@ def check_novograd(run: ObservedRun) -> None:
         "the first update moves every layer equally far for its rate, against its gradient: "
         "each layer's gradient is divided by its norm",
         [spread < 0.05],
-        [f"for a rate of 1 the first layers moved by {shown}, … (0: elsewhere)"],
+        [f"for a rate of 1 the first layers moved by {shown}, … (0: not along its gradient)"],
     )
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from hvdcourse.checks.evidence import ObservedRun, demand
+from hvdcourse.checks.evidence import ObservedRun, counted, demand
 from hvdcourse.checks.exercise import ALONE, UNEVEN_HOSTS, Exercise, Step, Trial
 from hvdcourse.checks.exercises.collective_results import (
     close,
@@ -199,7 +199,7 @@ def check_one_writer(run: ObservedRun) -> None:
     summaries = list(map(str, run.reported("summary")))
     path = Path(run.arguments["summary"])
     written = path.read_text().count("\n") if path.exists() else 0
-    lines = [f"read {text.count(chr(10))} lines from the summary" for text in summaries]
+    lines = [f"read {counted(text.count(chr(10)), 'line')} from the summary" for text in summaries]
     lines[-1] += f"; in the end it has {written}"
     demand_by_collective(
         "one rank writes the summary, and every rank finds its one line there, after a collective "

@@ -128,7 +128,7 @@ def check_scatter_reduce(run: ObservedRun) -> None:
     for length, (vectors, bounds, scattered) in by_length(run, "vector", "bounds", "scattered"):
         holds = finished(length, vectors, bounds[0], scattered)
         demand(
-            f"for length {length}, rank r holds the sum of chunk r + 1",
+            f"for length {length}, rank r holds the sum of chunk (r + 1) % {run.np}",
             [holds[rank, (rank + 1) % run.np] for rank in range(run.np)],
             [
                 f"holds {chunks_in_words(chunks)}, and not of chunk {(rank + 1) % run.np}"
