@@ -30,8 +30,8 @@ def test_each_mistake_fails_its_own_step_with_words_that_name_it(name, number, r
     for mistake in made.mistakes:
         step = judged[mistake.step]
         assert not step.passed, mistake.name
-        words = step.told
-        record_property(f"{name}, step {mistake.step}: {mistake.name}", words)
+        record_property(f"{name}, step {mistake.step}: {mistake.name}", step.told)
+        words = "\n".join([step.expected, *step.seen])
         for said in mistake.said:
             assert said in words, f"{mistake.name}: {words}"
     failed = {step.number for step in verdict.steps if not step.passed}
