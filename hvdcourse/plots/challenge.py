@@ -28,7 +28,7 @@ def plot_scores(scores: Mapping[str, Mapping[str, float]]) -> Figure:
         axes.barh(names, points, left=left, color=color, height=0.6, label=part)
         left = left + points
     for place, total in enumerate(left):
-        axes.text(total + 1, place, f"{total:.0f}", va="center", color=INK)
+        axes.text(total + 1, place, f"{round(total, 1):g}", va="center", color=INK)
     axes.invert_yaxis()
     axes.set(xlim=(0, 108), xlabel="points", xticks=range(0, 101, 20))
     figure.legend(loc="outside upper center", ncols=3, frameon=False)
@@ -64,6 +64,7 @@ def draw_confusion(axes: Axes, painters: Sequence[str], counts: np.ndarray) -> N
     axes.set_xticks(places, painters, rotation=45, ha="right", fontsize=8)
     axes.set_yticks(places, painters, fontsize=8)
     axes.set(xlabel="named by the network", ylabel="painted by")
+    axes.set_title("color: share of the row", fontsize=9)
     axes.tick_params(length=0)
     axes.spines[:].set_visible(False)
 

@@ -61,7 +61,7 @@ def plot_roofline(
     across = np.geomspace(0.03, 1000, 200)
     roof = np.minimum(operations, across * moved)
     axes.plot(across, roof / 1e9, color=DARK_GREY, label="roof: min(P, I W)")
-    axes.axvline(operations / moved, color=GREY, linestyle=":")
+    axes.axvline(operations / moved, color=GREY, linestyle=":", label="I = P / W")
     intensity, reached = np.transpose(list(steps.values()))
     # No line between the points: where they crowd on the plateau it would only show noise.
     axes.plot(intensity, reached / 1e9, "o", color=BLUE, label="training step, by batch size")

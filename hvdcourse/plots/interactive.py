@@ -146,7 +146,9 @@ def draw_schedule(rate: float, ranks: int, warmup_epochs: int, epochs: int) -> t
     warmup_epochs = min(warmup_epochs, epochs)
     rates = schedule(rate, ranks, warmup_epochs, epochs)
     figure, axes = _axes("step", "learning rate")
-    axes.axvspan(0, warmup_epochs * STEPS_PER_EPOCH, color=ORANGE, alpha=0.2, linewidth=0)
+    axes.axvspan(
+        0, warmup_epochs * STEPS_PER_EPOCH, color=ORANGE, alpha=0.2, linewidth=0, label="warmup"
+    )
     axes.axhline(rate, color=GREY, linestyle="--", linewidth=1, label="one rank's rate")
     axes.plot(rates, color=BLUE, label=f"on {ranks} ranks")
     axes.set(xlim=(0, len(rates)), ylim=(0, 1.1 * rate * ranks))
@@ -185,9 +187,11 @@ def draw_batch_size(batch: float, per_rank: float, critical_batch: float) -> tup
         axes.loglog(BATCHES, curve, color=colour)
         axes.plot([batch], [point], "o", color=colour)
         axes.axvline(critical_batch, color=GREY, linestyle="--", linewidth=1)
-        axes.text(critical_batch, 600, " B_crit", color=DARK_GREY)
+        axes.text(
+            critical_batch, 0.94, " B_crit", color=DARK_GREY, transform=axes.get_xaxis_transform()
+        )
         axes.axhline(1, color=LIGHT_GREY, zorder=0)
-        axes.set(xlabel="global batch size B", ylim=(0.7, 1000))
+        axes.set(xlabel="global batch size B", ylim=(0.7, 2e5))
         axes.set_title(label, fontsize=10)
         _style(axes)
     words = (
@@ -205,6 +209,7 @@ def draw_scaling(model: str, gpus: int, **settings: Any) -> tuple[Figure, str]:
     figure = plot_efficiency(tables)
     plt.close(figure)
     words = f"{model} on {gpus:,} GPUs, {settings['link']}: {table['efficiency'][-1]:.0%}"
+    figure.axes[0].set_title(words, fontsize=10, loc="left")
     return figure, words
 
 

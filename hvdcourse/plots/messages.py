@@ -97,8 +97,10 @@ def draw_collective(shown: Collective, when: str) -> tuple[Figure, str]:
 
 def _page(ranks: int, width: int) -> tuple[Figure, Axes]:
     """Return a figure with a row for each rank, and room around them for messages."""
-    figure = Figure(figsize=(1.4 + 0.72 * max(width, 5), 0.66 * (ranks + 1) + 0.4))
-    axes = figure.add_axes((0.02, 0.02, 0.96, 0.84))
+    height = 0.66 * (ranks + 1) + 0.4
+    figure = Figure(figsize=(1.4 + 0.72 * max(width, 5), height))
+    # Room for a title of two lines, however few the ranks.
+    axes = figure.add_axes((0.02, 0.02, 0.96, 0.98 - max(0.14, 0.55 / height)))
     axes.set(xlim=(-1.8, max(width, 5) - 0.4), ylim=(ranks * _ROW - 0.2, -0.8))
     axes.set_axis_off()
     for rank in range(ranks):

@@ -43,14 +43,16 @@ def plot_message_times(
         fitted: the sizes that the model was fitted to; their points are filled.
     """
     figure, axes = subplots(figsize=(7, 4))
-    for colour, (name, by_size) in zip(COLOURS, measured.items(), strict=False):
+    shifts = np.geomspace(0.94, 1.06, len(measured))  # Whiskers that coincide are still seen.
+    for colour, shift, (name, by_size) in zip(COLOURS, shifts, measured.items(), strict=False):
         sizes = np.array(sorted(by_size))
         medians, spread = median_and_spread([by_size[size] for size in sizes])
         style: dict[str, Any] = {"color": colour, "fmt": "none", "capsize": 3, "linewidth": 1}
-        axes.errorbar(sizes, 1e3 * medians, 1e3 * spread, **style)
+        axes.errorbar(shift * sizes, 1e3 * medians, 1e3 * spread, **style)
         used = np.isin(sizes, fitted)
-        axes.plot(sizes[used], 1e3 * medians[used], "o", color=colour)
-        axes.plot(sizes[~used], 1e3 * medians[~used], "o", color=colour, markerfacecolor="white")
+        axes.plot(shift * sizes[used], 1e3 * medians[used], "o", color=colour)
+        rest = {"color": colour, "markerfacecolor": "white"}
+        axes.plot(shift * sizes[~used], 1e3 * medians[~used], "o", **rest)
         line = np.geomspace(sizes[0], sizes[-1], 100)
         seconds = np.array([predicted[name](size) for size in line])
         axes.plot(
@@ -144,7 +146,7 @@ def plot_slowest(steps: Sequence[float], measured: Mapping[int, float], predicte
     left.set(xlabel="a step of one rank (ms)", ylabel="steps")
     ranks = np.arange(1, max(16, *measured) + 1)
     line = [1e3 * predicted(int(n)) for n in ranks]
-    right.plot(ranks, line, color=ORANGE, label="expected slowest of N")
+    right.plot(ranks, line, color=ORANGE, label="expected slowest of N, plus an allreduce")
     right.plot(
         list(measured), 1e3 * np.array(list(measured.values())), "o", color=BLUE, label="measured"
     )

@@ -34,7 +34,7 @@ def plot_training(runs: Mapping[str, RunResult]) -> Figure:
     left.set(xlabel="epoch", ylabel="test accuracy", ylim=(0, 1.02))
     left.xaxis.get_major_locator().set_params(integer=True)
     left.legend(frameon=False, loc="lower right")
-    what = f"median of epochs 2 to {last}; bars show min and max"
+    what = f"median of epochs 2 to {last}; whiskers: min and max"
     right.set(ylabel="images per second, all ranks", title=what)
     right.title.set_fontsize(9)
     return figure

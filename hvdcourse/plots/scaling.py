@@ -31,14 +31,15 @@ def plot_predictions(rows: Mapping[str, Sequence[Mapping[str, float]]]) -> Figur
     figure, axes = subplots(figsize=(5.6, 4.4))
     seconds = [row["predicted"] for group in rows.values() for row in group]
     ends = 1e3 * np.array([min(seconds) / 1.5, 1.5 * max(seconds)])
-    axes.plot(ends, ends, color=DARK_GREY, linewidth=1, zorder=0)
+    axes.plot(ends, ends, color=DARK_GREY, linewidth=1, zorder=0.5, label="predicted = measured")
     axes.fill_between(ends, 0.9 * ends, 1.1 * ends, color=LIGHT_GREY, zorder=0, label="within 10 %")
     for colour, (name, group) in zip(COLOURS, rows.items(), strict=False):
         columns = ("predicted", "median", "min", "max")
         predicted, median, low, high = (1e3 * np.array([r[c] for r in group]) for c in columns)
         style: dict[str, Any] = {"color": colour, "markersize": 4, "capsize": 2, "label": name}
         axes.errorbar(predicted, median, [median - low, high - median], fmt="o", **style)
-    axes.set(xscale="log", yscale="log", xlabel="predicted (ms)", ylabel="measured (ms)")
+    axes.set(xscale="log", yscale="log", xlabel="predicted (ms)")
+    axes.set_ylabel("measured (ms): median, min and max")
     axes.legend(frameon=False)
     return figure
 
@@ -145,7 +146,7 @@ def plot_scaling(
     for axes in (left, right):
         axes.set(xlabel="ranks", xticks=ranks)
         axes.legend(frameon=False, fontsize=8)
-    left.set_title("median of both turns; bars show min and max", fontsize=9)
+    left.set_title("median of both turns; whiskers: min and max", fontsize=9)
     return figure
 
 

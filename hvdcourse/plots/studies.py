@@ -36,7 +36,14 @@ def column(run: Run, name: str) -> np.ndarray:
     return np.array([np.nan if row[name] is None else row[name] for row in run["epochs"]])
 
 
-def draw_curves(axes: Axes, runs: Iterable[Run], value: str, x: str) -> None:
+def label_of(value: str, runs: Sequence[Run]) -> str:
+    """Return what a value of these runs is called; a study may test on images kept back."""
+    if value == "test_accuracy" and any(run["settings"].get("hold_out") for run in runs):
+        return "accuracy on images kept back"
+    return LABELS.get(value, value)
+
+
+def draw_curves(axes: Axes, runs: Sequence[Run], value: str, x: str) -> None:
     """Draw each condition's mean over its seeds, and a band from the lowest to the highest."""
     styles = itertools.cycle(itertools.product(("o-", "s--", "^:"), COLOURS))
     for (line, colour), (name, group) in zip(styles, by_condition(runs).items(), strict=False):
@@ -47,7 +54,7 @@ def draw_curves(axes: Axes, runs: Iterable[Run], value: str, x: str) -> None:
             label=f"{name} ({len(group)} {'seed' if len(group) == 1 else 'seeds'})",
         )  # fmt: skip
         axes.fill_between(positions, rows.min(axis=0), rows.max(axis=0), color=colour, alpha=0.15)
-    axes.set(xlabel=x, ylabel=LABELS.get(value, value))
+    axes.set(xlabel=x, ylabel=label_of(value, runs))
 
 
 def plot_curves(
@@ -93,10 +100,13 @@ def plot_accuracies(runs: Sequence[Run], baseline: str | None = None) -> Figure:
     axes.set(ylim=(len(groups) - 0.5, -0.5), xlim=(0, 1.02), xlabel="accuracy after the last epoch")
     axes.grid(axis="y", color=LIGHT_GREY, linewidth=0.6)
     handles = [
-        Line2D([], [], marker="o", linestyle="", color=colour, label=LABELS[value])
+        Line2D([], [], marker="o", linestyle="", color=colour, label=label_of(value, runs))
         for value, colour, _ in reversed(kinds)
     ]
-    figure.legend(handles=handles, loc="outside upper right", ncols=2, frameon=False)
+    if baseline is not None:
+        label = f"mean of {baseline}"
+        handles.append(Line2D([], [], color=BLUE, linewidth=1, linestyle="--", label=label))
+    figure.legend(handles=handles, loc="outside upper right", ncols=3, frameon=False)
     return figure
 
 
@@ -170,7 +180,8 @@ def plot_steps_to_target(
     axes.set_xscale("log", base=2)
     axes.set_yscale("log", base=2)
     # The line of perfect scaling may leave the plot: nothing was measured down there.
-    axes.set(xlim=(min(measured) / 2.2, 1.3 * max(measured)), ylim=(min(law(batches)) / 3, None))
+    left = min([min(measured) / 2.2, *(0.9 * low for low, _ in noise_scales.values())])
+    axes.set(xlim=(left, 1.3 * max(measured)), ylim=(min(law(batches)) / 3, None))
     axes.set_xticks(list(measured), [str(batch) for batch in measured])
     axes.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
     axes.set(xlabel="global batch size (images)", ylabel=f"steps to {target:.0%} on the test set")
@@ -241,6 +252,8 @@ def plot_slices(
         for row in rows:
             axes.plot(distances, row, color=colour, linewidth=0.7, alpha=0.6)
         axes.plot(distances, np.mean(rows, axis=0), color=colour, linewidth=2.2, label=name)
+    axes.plot([], [], color=GREY, linewidth=0.7, label="thin: one direction of one seed")
     axes.set(xlabel="distance, in parts of each filter's length", ylabel="training loss")
+    axes.set_yscale("log")
     axes.legend(frameon=False)
     return figure
