@@ -1,6 +1,7 @@
 """Keeps what checks say of the mistakes that the tests make, for the book: ``make mistakes``."""
 
 import json
+import re
 import sys
 from pathlib import Path
 from xml.etree import ElementTree
@@ -9,12 +10,21 @@ from hvdcourse.files import write_whole
 from hvdcourse.paths import PROJECT
 
 RECORD = PROJECT / "book" / "mistakes.json"
+# Where a test has its script, as a traceback names it.
+SCRIPT_OF_A_TEST = re.compile(r'(?<=File ")/\S*/source/(?=\w+\.py")')
+
+
+def portable(message: str) -> str:
+    """Return a message without this machine's folders."""
+    return SCRIPT_OF_A_TEST.sub("/course/source_code/", message).replace(str(PROJECT), "/course")
 
 
 def main() -> None:
     """Read pytest's report, in JUnit's format; messages of exercises that it lacks stay."""
     report = ElementTree.parse(Path(sys.argv[1]))
-    new = {message.get("name"): message.get("value") for message in report.iter("property")}
+    new = {
+        message.get("name"): portable(message.get("value")) for message in report.iter("property")
+    }
     kept = json.loads(RECORD.read_text()) if RECORD.exists() else {}
     anew = {name.partition(",")[0] for name in new}
     kept = {name: text for name, text in kept.items() if name.partition(",")[0] not in anew}
