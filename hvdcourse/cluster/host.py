@@ -24,6 +24,10 @@ MARK_VARIABLE = "HVDCOURSE_EXECUTION"
 # What a host runs first; its arguments: its name, its address, and the folder of settings.
 _FIRST_PROCESS = """
 set -e
+# Should unshare have been killed before this process asked for its end's signal, nothing is left.
+read -r state <&3
+case "$state" in *") "[ZX]*) exit 1;; esac
+exec 3<&-
 hostname "$1"
 mount --bind "$3/hosts" /etc/hosts
 mount --bind "$3/shadow" /etc/shadow
@@ -35,6 +39,8 @@ exec "$(command -v sshd)" -D -e -f /etc/ssh/sshd_config -o ListenAddress="$2"
 """
 # Should the maker have ended before setpriv asked for its end's signal, nothing is started.
 _WHILE_MAKER_LIVES = '[ "$PPID" = "$0" ] && exec "$@"'
+# unshare keeps this shell's number, and its child, which sees another /proc, reads its state here.
+_WITH_STATE = 'exec 3<"/proc/$$/stat" "$@"'
 
 _SSHD_CONFIG = f"""\
 HostKey /etc/ssh/host_key
@@ -93,12 +99,13 @@ def start(host: Host, maker: int | None = None) -> None:
     The maker is this process. Strictly it is this thread, prctl(2).
     """
     bound = ("setpriv", "--pdeathsig", "KILL", "sh", "-c", _WHILE_MAKER_LIVES, str(maker))
+    watched = ("sh", "-c", _WITH_STATE, "sh")
     inside = ("nsenter", f"--net={NAMESPACES / host.namespace}")
     apart = ("unshare", "--mount", "--uts", "--pid", "--fork", "--kill-child", "--mount-proc")
     script = ("sh", "-c", _FIRST_PROCESS, "sh", host.name, host.address, str(FOLDER))
     with host.log.open("wb") as log:
         subprocess.Popen(
-            [*(bound if maker is not None else ()), *inside, *apart, *script],
+            [*(bound if maker is not None else ()), *watched, *inside, *apart, *script],
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=subprocess.STDOUT,

@@ -2,18 +2,20 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 
+import psutil
 import pytest
 from machine import nested_processes, snapshot
 from watching import HVDCOURSE, wait_for
 
 from hvdcourse.cluster import cluster
-from hvdcourse.cluster.host import first_process, start, wait_until_ready
+from hvdcourse.cluster.host import end_processes, first_process, start, wait_until_ready
 from hvdcourse.cluster.plan import FOLDER, NAMESPACES
 
 NOBODY = ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups")
@@ -207,6 +209,31 @@ def test_hosts_end_with_the_process_that_is_making_them(reached, nothing_changed
     process.communicate()
     assert wait_for(lambda: not nested_processes())
     cluster.down()
+
+
+def test_a_host_ends_whose_maker_ends_before_it_can_be_bound(tmp_path, monkeypatch, make_hosts):
+    """The worst case: unshare is killed between its fork and the prctl(2) of its child."""
+    (host,) = make_hosts(1)
+    forked, go_on = tmp_path / "forked", tmp_path / "go_on"
+    os.mkfifo(go_on)
+    late = f"""#!/bin/sh -e
+    while [ "$1" != sh ]; do [ "$1" = --kill-child ] || options="$options $1"; shift; done
+    wait='echo > {forked}; read -r _ < {go_on}; "$@"'
+    exec {shutil.which("unshare")} $options sh -c "$wait" sh "$@"
+    """
+    (tmp_path / "unshare").write_text(late)
+    (tmp_path / "unshare").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    end_processes()
+    ended = set(psutil.Process().children())
+    start(host)
+    assert wait_for(forked.exists)
+    (unshare,) = set(psutil.Process().children()) - ended
+    unshare.kill()
+    unshare.wait()
+    assert nested_processes()
+    go_on.write_text("\n")
+    assert wait_for(lambda: not nested_processes())
 
 
 def test_other_hosts_than_those_that_are_up_are_refused(nothing_changed):
