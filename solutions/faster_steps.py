@@ -13,6 +13,7 @@ import tensorflow as tf
 from horovod.tensorflow import broadcast_variables
 
 from hvdcourse import load
+from hvdcourse.data.batches import without_tuner
 from hvdcourse.data.shards import shard
 from hvdcourse.training.callbacks import ReportMetrics
 from hvdcourse.training.models import wide_resnet
@@ -57,7 +58,7 @@ def dataset_of(data, arguments):
     dataset = dataset.cache().shuffle(len(mine), seed=arguments.seed)
     if arguments.feed == "shifted":
         dataset = dataset.map(shift)
-    return dataset.batch(arguments.batch_size, drop_remainder=True).prefetch(2)
+    return without_tuner(dataset.batch(arguments.batch_size, drop_remainder=True).prefetch(2))
 
 
 def embedding_network(shape, classes):

@@ -13,6 +13,7 @@ from horovod.tensorflow import broadcast_variables
 
 from hvdcourse.training.callbacks import ReportMetrics
 from hvdcourse import load
+from hvdcourse.data.batches import without_tuner
 from hvdcourse.training.models import wide_resnet
 
 
@@ -50,7 +51,8 @@ def main():
     dataset = tf.data.Dataset.from_tensor_slices((images, data.train_labels[mine]))
     dataset = dataset.shuffle(share, seed=arguments.seed)
     local_batch = arguments.batch_size // hvd.size()
-    dataset = dataset.batch(local_batch, drop_remainder=True).prefetch(2)
+    dataset = without_tuner(dataset.batch(local_batch, drop_remainder=True).prefetch(2))
+    tests = tf.data.Dataset.from_tensor_slices((test_images, data.test_labels)).batch(360)
 
     tf.keras.utils.set_random_seed(arguments.seed)
     model = wide_resnet(images.shape[1:], len(data.classes))
@@ -64,8 +66,7 @@ def main():
     history = model.fit(
         dataset,
         epochs=arguments.epochs,
-        validation_data=(test_images, data.test_labels),
-        validation_batch_size=360,
+        validation_data=without_tuner(tests),
         callbacks=[
             hvd.callbacks.MetricAverageCallback(),
             ReportMetrics(share // local_batch * local_batch * hvd.size()),

@@ -112,7 +112,7 @@ def measure(events):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--folder", required=True, help="where the timelines are")
-    for path in sorted(Path(parser.parse_args().folder).glob("*.json*")):
+    for path in sorted(Path(parser.parse_args().folder).glob("timeline*.json*")):
         measured = measure(read_events(path))
         record(path.name, measured)
         print(f"{path.stem}, medians over {len(measured['exposed'])} steps:")

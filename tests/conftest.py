@@ -9,11 +9,16 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from textwrap import dedent
 
+import nbval.kernel
 import pytest
+from kernels import LocalKernelManager
 from watching import HVDCOURSE, watched
 
 from hvdcourse.checks.stages import generate
 from hvdcourse.paths import PROJECT
+
+# A port that nbval picks for a kernel could be taken, by ranks of another test, before it starts.
+nbval.kernel.KernelManager = LocalKernelManager
 
 # While these wait for limits and pauses, the lessons compute beside them.
 MOSTLY_WAIT = ("supervisor", "input_pipeline", "run", "download", "doctor")
@@ -49,9 +54,10 @@ def base_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session", autouse=True)
-def ctrl_c_works() -> None:
-    """A shell's background job ignores Ctrl-C, and so would all that the tests start."""
+def signals_work() -> None:
+    """A shell's background job ignores Ctrl-C, nohup SIGHUP; so would all that the tests start."""
     signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
 @pytest.fixture(autouse=True)

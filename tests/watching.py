@@ -87,7 +87,8 @@ def watched() -> Iterator[Path]:
             yield temporary
             wait_for(lambda: not started_processes(), 8)
             left = [" ".join(process.cmdline()) for process in started_processes()]
-            folders = [path.name for path in temporary.glob("hvdcourse-*")]
+            names = ("hvdcourse-*", "__autograph_generated_file*")
+            folders = [path.name for name in names for path in temporary.glob(name)]
         finally:
             for process in started_processes():
                 process.kill()

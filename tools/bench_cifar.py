@@ -22,7 +22,8 @@ from hvdcourse import run
 from hvdcourse.data.download import data_folders
 from hvdcourse.data.published import PUBLISHED
 from hvdcourse.data.sets import load
-from hvdcourse.study.speeds import free_ports, only_on
+from hvdcourse.machine.ports import free_ports
+from hvdcourse.study.speeds import only_on
 
 FORMS = Path(__file__).parent / "bench"
 # What our launcher sets otherwise, and Horovod's own does not.
@@ -112,7 +113,7 @@ def measure(variant, cores, **options):
             backend=variant.backend,
             environment=variant.environment,
             quiet=True,
-            ports=free_ports(variant.np),
+            ports=",".join(map(str, free_ports(variant.np))),
             **variant.options,
             **options,
         )

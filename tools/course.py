@@ -22,42 +22,27 @@ from copy import deepcopy
 from io import BytesIO
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
 
 import nbformat
-from jupyter_client import AsyncKernelManager
-from jupyter_core.paths import jupyter_runtime_dir
 from jupyter_server_mathjax.app import STATIC_ASSETS_PATH
+from kernels import AsyncLocalKernelManager
 from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernelError
 from nbconvert import HTMLExporter
 from papermill import execute_notebook
 from papermill.exceptions import PapermillExecutionError
 from PIL import Image
-from traitlets import CaselessStrEnum, default
 
 from hvdcourse.checks.display import OUTPUT_METADATA
 from hvdcourse.checks.progress import STATE_VARIABLE
 from hvdcourse.paths import NOTEBOOKS, PROJECT
-
-
-class LocalKernelManager(AsyncKernelManager):
-    """Talks to its kernel through files instead of TCP ports, which others could listen to."""
-
-    transport = CaselessStrEnum(["tcp", "ipc"], default_value="ipc")
-
-    @default("ip")
-    def _sockets_beside_other_runtime_files(self) -> str:
-        folder = Path(jupyter_runtime_dir())
-        folder.mkdir(parents=True, exist_ok=True)
-        return str(folder / f"kernel-{uuid4().hex[:8]}")
-
 
 CELL_SECONDS = 600
 # Horovod's messages name the file of its own source, as it was called where it was compiled.
 _SOURCES_OF_A_LIBRARY = re.compile(r"(?:/[\w.+-]+)+/src/(?=horovod/|third_party/)")
 MATHJAX_URL = "mathjax/MathJax.js?config=TeX-AMS-MML_HTMLorMML-full,Safe"
 # What shows a verdict or a score as the last line of a cell.
-_CHECK = re.compile(r"^(check\(.*\)|score)$", re.MULTILINE)
+_CHECK = re.compile(r"^check\((.*)\)$", re.MULTILINE)
+_SCORE = re.compile(r"^score$", re.MULTILINE)
 # A link from one page of the course to another, as "](glossary.md#rank)" and "]: 01_x.ipynb" begin.
 _LINK_TO_A_PAGE = re.compile(r"(\](?:\(|: )\w+)\.(?:ipynb|md)\b")
 # A few epochs do to show that everything runs.
@@ -115,7 +100,7 @@ def run_solved(notebook: Path, output: Path, **parameters: Any) -> nbformat.Note
                 kernel_name="python3",
                 progress_bar=False,
                 execution_timeout=CELL_SECONDS,
-                kernel_manager_class=LocalKernelManager,
+                kernel_manager_class=AsyncLocalKernelManager,
             )
     except PapermillExecutionError as error:
         what = f"cell {error.cell_index}: {error.ename}: {error.evalue}"
@@ -144,7 +129,9 @@ def prepare(notebook: Path, output: Path, **parameters: Any) -> None:
     )
     copy = nbformat.read(output, as_version=4)
     for cell in copy.cells:
-        cell.source = _CHECK.sub(r"assert \1.passed", cell.source)
+        # Beside other tests a check takes longer than a learner waits for.
+        checked = rf"assert check(\1, timeout={CELL_SECONDS}).passed"
+        cell.source = _SCORE.sub("assert score.passed", _CHECK.sub(checked, cell.source))
     environment = {**QUICK_ENVIRONMENT, STATE_VARIABLE: str(output.parent.resolve() / "state")}
     folder = str(notebook.parent.resolve())  # Their paths are such as ../solutions.
     source = f"import os\n\nos.chdir({folder!r})\nos.environ.update({environment!r})"

@@ -14,6 +14,5 @@ export HVDCOURSE_STATE="$PWD/build/state"
 python --version
 hvdcourse doctor
 python -m pytest tests -m "not ranks" -n 2
-for name in $(python -c "from hvdcourse.checks.manifest import EXERCISES; print(*(e.name for e in EXERCISES))"); do
-    hvdcourse check "$name" --folder solutions
-done
+python -c "from hvdcourse.checks.manifest import EXERCISES; print(*(e.name for e in EXERCISES))" |
+    xargs -n 1 -P 2 hvdcourse check --folder solutions

@@ -7,6 +7,7 @@ nobody waits for that one. Without the variable no check waits.
 
 import fcntl
 import os
+import signal
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -16,6 +17,7 @@ from pathlib import Path
 from hvdcourse.errors import BadInput
 from hvdcourse.launch.display import in_notebook
 from hvdcourse.machine.cores import usable_cores
+from hvdcourse.machine.signals import undisturbed
 
 QUEUE_VARIABLE = "HVDCOURSE_QUEUE"
 CORES_OF_A_CHECK = 2
@@ -56,13 +58,14 @@ def in_queue(folder: Path, at_a_time: int, say: Callable[[str], None]) -> Iterat
             f"got {str(folder)!r}: {error.strerror}"
         ) from None
     try:
-        said = None
-        while (ahead := checks_ahead(ticket)) >= at_a_time:
-            if ahead != said:
-                say(place_in_words(ahead, at_a_time))
-                said = ahead
-            time.sleep(_LOOK_SECONDS)
-        yield
+        with undisturbed(signal.SIGTSTP):  # Stopped by Ctrl-Z, it would keep its place forever.
+            said = None
+            while (ahead := checks_ahead(ticket)) >= at_a_time:
+                if ahead != said:
+                    say(place_in_words(ahead, at_a_time))
+                    said = ahead
+                time.sleep(_LOOK_SECONDS)
+            yield
     finally:
         with suppress(FileNotFoundError):
             ticket.unlink()

@@ -19,7 +19,7 @@ from filelock import FileLock, Timeout
 
 from hvdcourse.cluster import network
 from hvdcourse.cluster.commands import horovodrun_command, hosts_from, plain_mpirun_command
-from hvdcourse.cluster.execute import CommandFailed, Completed, execute, undisturbed
+from hvdcourse.cluster.execute import CommandFailed, Completed, execute
 from hvdcourse.cluster.host import (
     end_processes,
     first_process,
@@ -38,6 +38,7 @@ from hvdcourse.cluster.plan import (
     refuse_without_root,
 )
 from hvdcourse.errors import BadInput
+from hvdcourse.machine.signals import undisturbed
 
 __all__ = [
     "ClusterError",

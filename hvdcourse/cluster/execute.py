@@ -4,10 +4,7 @@ import codecs
 import os
 import selectors
 import shlex
-import signal
 import subprocess
-import sys
-import threading
 import time
 import uuid
 from collections.abc import Iterator, Sequence
@@ -21,6 +18,7 @@ from hvdcourse.cluster.host import MARK_VARIABLE, NO_BYTECODE, first_process
 from hvdcourse.cluster.plan import ClusterError, Host
 from hvdcourse.errors import checked_limit
 from hvdcourse.machine.processes import end_all
+from hvdcourse.machine.signals import undisturbed
 
 TICK_SECONDS = 0.1
 # How long what is left of a command has to end by itself.
@@ -124,19 +122,6 @@ def started(
             process.wait()
 
 
-@contextmanager
-def undisturbed() -> Iterator[None]:
-    """Let no second Ctrl-C come between while the block cleans up."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)
-
-
 def output_of(
     process: subprocess.Popen[bytes], stream: IO[bytes], deadline: float
 ) -> Iterator[str]:
@@ -215,8 +200,6 @@ def execute_here(host: Host, command: Sequence[str], timeout: float) -> int:
         ClusterError: the host is not running.
         CommandFailed: the command was ended at its time limit.
     """
-    for number in (signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, lambda number, _: sys.exit(128 + number))
     with started(host, command, None, piped=False) as process:
         try:
             return exit_status(process.wait(timeout))

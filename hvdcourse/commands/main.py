@@ -26,6 +26,7 @@ from hvdcourse.errors import BadInput, checked_limit
 from hvdcourse.launch.result import RunFailed
 from hvdcourse.launch.run import checked_np
 from hvdcourse.launch.run import run as run_script
+from hvdcourse.machine.signals import exit_when_terminated
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -257,6 +258,7 @@ def main() -> None:
         if isinstance(stream, io.TextIOWrapper):
             # A terminal that has no Greek letters shows question marks in their places.
             stream.reconfigure(errors="replace")
+    exit_when_terminated()
     try:
         app()
     except BadInput as error:

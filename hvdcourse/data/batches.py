@@ -25,8 +25,15 @@ def dataset_of_batches(
         tf.TensorSpec((None,), labels.dtype),
     )
     dataset = tf.data.Dataset.from_generator(make_batches, output_signature=signature).prefetch(2)
-    # Nothing here is left to the tuner of tf.data, and the end of a training would wait for it: it
-    # sleeps for up to as long as the training took.
+    return without_tuner(dataset)
+
+
+def without_tuner(dataset: tf.data.Dataset) -> tf.data.Dataset:
+    """Return the dataset with nothing left to the tuner of tf.data.
+
+    Whoever drops an iterator waits for its tuner, which sleeps for up to as long as the iterator
+    was in use. With a core a rank, 16 of 36 epochs of two ranks took a second longer for it.
+    """
     options = tf.data.Options()
     options.autotune.enabled = False
     return dataset.with_options(options)

@@ -124,6 +124,8 @@ def image_folder(data: str | Path = "painters") -> Path:
 def draw_once(path: Path) -> None:
     """Draw all pictures into a folder beside ``path``, then give it that name: whole or absent."""
     say(f"drawing the painters' pictures into {path}, once on this machine: about 15 s")
+    for left_by_a_kill in path.parent.glob(f".{path.name}-*"):
+        shutil.rmtree(left_by_a_kill, ignore_errors=True)
     part = Path(tempfile.mkdtemp(prefix=f".{path.name}-", dir=path.parent))
     try:
         draw_pictures(part)

@@ -13,12 +13,12 @@ import threading
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from hvdcourse.launch.command_line import python_path
 from hvdcourse.launch.job import Disturbance
 from hvdcourse.machine.cores import usable_cores
 from hvdcourse.machine.environment import end_with_parent
+from hvdcourse.rank.elastic_reports import ranks_that_ended, read_reports, waiting_workers
 from hvdcourse.rank.reports import record
 from hvdcourse.rank.run_folder import RunFolder
 
@@ -43,24 +43,20 @@ class Disturber(threading.Thread):
                 self.add(disturbance.add)
 
     def is_due(self, disturbance: Disturbance) -> bool:
-        """Tell whether its epoch was ended, by each rank that is to be killed."""
-        ended = {
-            epoch["rank"] for epoch in self.epochs() if epoch["epoch"] >= disturbance.after_epoch
-        }
-        return bool(ended) and ended.issuperset(disturbance.kill)
-
-    def epochs(self) -> list[dict[str, Any]]:
-        """Return what the workers have reported of their epochs so far."""
-        lines = self.folder.read_lines(0, "evidence")
-        return [line["value"] for line in lines if line.get("report") == "epoch"]
+        """Tell whether its epoch was ended; for a kill, whether all workers wait for it."""
+        reports = read_reports(self.folder)
+        if disturbance.kill:
+            return bool(waiting_workers(reports))
+        return bool(ranks_that_ended(reports, disturbance.after_epoch))
 
     def kill(self, ranks: Sequence[int]) -> None:
         """Kill the workers that have these ranks, as a lost machine would: without a warning."""
-        pids = {epoch["rank"]: epoch["pid"] for epoch in self.epochs()}
+        workers = waiting_workers(read_reports(self.folder))
+        pids = [workers[rank] for rank in ranks]
         moment = time.time()
-        for rank in ranks:
-            os.kill(pids[rank], signal.SIGKILL)
-        record("killed", {"ranks": ranks, "pids": [pids[rank] for rank in ranks], "time": moment})
+        for pid in pids:
+            os.kill(pid, signal.SIGKILL)
+        record("killed", {"ranks": ranks, "pids": pids, "time": moment})
 
     def add(self, host: str) -> None:
         """Let the discovery script name one host more, with one slot."""
@@ -81,7 +77,12 @@ def main() -> None:
     # All hosts are this machine: each worker gets its share of the cores.
     threads = str(max(1, usable_cores() // job["np"]))
     os.environ |= {"TF_NUM_INTRAOP_THREADS": threads, "TF_NUM_INTEROP_THREADS": threads}
+    # A killed worker cannot remove what TensorFlow has written for it.
+    os.environ["TMPDIR"] = str(folder.temporary_files())
     plan = [Disturbance(**disturbance) for disturbance in job["plan"]]
+    for disturbance in filter(lambda disturbance: disturbance.kill, plan):
+        kill = {"after_epoch": disturbance.after_epoch, "ranks": disturbance.kill}
+        record("planned kill", kill)  # The workers wait for it, when it is due.
     Disturber(plan, Path(job["hosts_file"]), folder).start()
     os.environ["PYTHONPATH"] = python_path(os.environ)
     sys.exit(subprocess.run(job["command"], preexec_fn=end_with_parent).returncode)

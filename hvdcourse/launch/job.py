@@ -34,6 +34,8 @@ class Job:
 class Disturbance:
     """What happens to an elastic job when it has ended an epoch: ranks die, or a host is added.
 
+    Ranks die at the end of the next epoch, before it is told of and committed.
+
     Raises:
         BadInput: it does neither, or ``after_epoch`` or ``kill`` is of another kind.
     """

@@ -19,6 +19,7 @@ from types import ModuleType
 from typing import Any
 
 from hvdcourse.machine.gpus import visible_gpus
+from hvdcourse.machine.signals import undisturbed
 
 PRELOADED = "hvdcourse.launch.preload"
 # A process, or a library, reads variables with these beginnings when it starts, and not later.
@@ -54,11 +55,14 @@ def start_process(module: str, arguments: tuple[Any, ...], *, forked: bool) -> B
     """
     with _LOCK, _without_main_module():
         if forked and _server_fits():
-            with suppress(OSError):
+            with suppress(OSError, EOFError):
+                with undisturbed():  # A new server inherits that it does not hear Ctrl-C.
+                    forkserver.ensure_running()
                 return _started(
                     multiprocessing.get_context("forkserver").Process, module, arguments
                 )
-        return _started(multiprocessing.get_context("spawn").Process, module, arguments)
+        with undisturbed():
+            return _started(multiprocessing.get_context("spawn").Process, module, arguments)
 
 
 def _server_fits() -> bool:

@@ -6,8 +6,10 @@ import shlex
 import shutil
 import tempfile
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from multiprocessing.connection import Connection, wait
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +23,7 @@ from hvdcourse.launch.result import RunFailed, RunResult
 from hvdcourse.machine.cores import pick_cores
 from hvdcourse.machine.gpus import visible_gpus
 from hvdcourse.machine.processes import end_all, processes_of_session
+from hvdcourse.machine.signals import undisturbed
 from hvdcourse.rank.run_folder import RunFolder
 
 SUPERVISOR = "hvdcourse.launch.supervisor"
@@ -237,23 +240,37 @@ def follow(job: Job, display: RunDisplay) -> list[Event]:
         guard.daemon = True
         guard.start()
         try:
-            while not events or not isinstance(events[-1], RunEnd):
-                events.append(ours.recv())
-                display.show(events[-1])
-        except (EOFError, ConnectionError):
-            pass
+            for event in events_from(ours, process):
+                events.append(event)
+                display.show(event)
         finally:
-            guard.cancel()
-            ours.close()
-            process.join(STOP_SECONDS)
-            if process.is_alive():
-                process.kill()
-                process.join()
+            with undisturbed():
+                guard.cancel()
+                ours.close()
+                process.join(STOP_SECONDS)
+                if process.is_alive():
+                    process.kill()
+                    process.join()
     if not events or not isinstance(events[-1], RunEnd):
         # A supervisor that was killed cannot end what horovodrun has started through a shell.
         end_all(lambda: processes_of_session(process.pid), grace=2.0)
         events.append(end_without_word(job))
     return events
+
+
+def events_from(connection: Connection, process: BaseProcess) -> Iterator[Event]:
+    """Yield what a supervisor sends, up to the end of the run, or its own."""
+    event: Event | None = None
+    while not isinstance(event, RunEnd):
+        # Not the connection alone: what forks from this process meanwhile may hold it open.
+        wait([connection, process.sentinel])
+        try:
+            if not connection.poll():
+                return
+            event = connection.recv()
+        except (EOFError, OSError):
+            return
+        yield event
 
 
 def end_without_word(job: Job) -> RunEnd:

@@ -145,7 +145,7 @@ class Supervisor:
         self.selector.unregister(self.connection)
         if self.reason in _ENDED_BY_FORCE:
             self.ask_for_stacks()
-            time.sleep(0.3)
+            self.folder.wait_for_stacks(range(self.job.np))
         end_all(self.descendants, grace=TERMINATE_SECONDS)
         while self.selector.get_map() and self.selector.select(0):
             self.forward_output()

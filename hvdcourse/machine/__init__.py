@@ -1,4 +1,4 @@
-"""What this machine has: cores, GPUs, the limits of a container, links, and the environment.
+"""What this machine has: cores, GPUs, a container's limits, links, processes, signals, variables.
 
 Everything above may ask it. It imports the ground alone.
 """

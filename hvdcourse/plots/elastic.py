@@ -43,8 +43,9 @@ class Change:
 
 
 def reports_of(result: RunResult) -> list[tuple[str, dict[str, Any]]]:
-    """Return what the workers and the plan reported, in order; times from the first epoch on."""
-    lines = [line for line in result.ranks[0].evidence if "report" in line]
+    """Return what happened to the job and when, in order; times from the first epoch on."""
+    evidence = result.ranks[0].evidence
+    lines = [line for line in evidence if line.get("report") in ("epoch", "killed", "added")]
     epochs = [line["value"] for line in lines if line["report"] == "epoch"]
     start = min(epoch["time"] for epoch in epochs if epoch["rank"] == 0)
     return [

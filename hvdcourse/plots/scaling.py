@@ -10,6 +10,7 @@ from matplotlib.figure import Figure
 
 from hvdcourse.plots.palette import BLUE, COLOURS, DARK_GREY, GREY, LIGHT_GREY, VERMILION
 from hvdcourse.plots.subplots import subplots
+from hvdcourse.simulate.chart import Bar
 
 Table = Mapping[str, np.ndarray]
 
@@ -69,19 +70,26 @@ def plot_cost(table: Table) -> Figure:
     return figure
 
 
-def plot_chart(rows: Mapping[str, Sequence[tuple[int, float, float]]]) -> Figure:
+def plot_chart(bars: Sequence[Bar]) -> Figure:
     """Draw published and predicted efficiency, by network and number of GPUs.
 
-    Args:
-        rows: by network, tuples of GPUs, published and predicted efficiency.
+    A circle marks the published points that the model was made to meet.
     """
-    figure, panels = subplots(1, len(rows), figsize=(3.2 * len(rows), 3), sharey=True)
-    for axes, (name, row) in zip(np.atleast_1d(panels), rows.items(), strict=True):
-        gpus, published, predicted = (np.array(column) for column in zip(*row, strict=True))
-        axes.plot(gpus, 100 * predicted, "o-", color=BLUE, label="predicted")
-        axes.plot(gpus, 100 * published, "D", color=VERMILION, label="published")
+    networks = list(dict.fromkeys(bar.network for bar in bars))
+    figure, panels = subplots(1, len(networks), figsize=(3.2 * len(networks), 3), sharey=True)
+    circle = {"mfc": "none", "mec": DARK_GREY, "markersize": 14, "label": "used by the model"}
+    for axes, name in zip(np.atleast_1d(panels), networks, strict=True):
+        row = [bar for bar in bars if bar.network == name]
+        gpus = [bar.gpus for bar in row]
+        predicted, published = (
+            [100 * getattr(bar, kind) for bar in row] for kind in ("predicted", "published")
+        )
+        axes.plot(gpus, predicted, "o-", color=BLUE, label="predicted")
+        axes.plot(gpus, published, "D", color=VERMILION, label="published")
+        for bar in filter(lambda bar: bar.is_calibrated, row):
+            axes.plot(bar.gpus, 100 * bar.published, "o", **circle)
         number_gpus(axes)
-        axes.set(title=name, xticks=gpus, ylim=(0, 104))
+        axes.set(title=name, xticks=gpus, ylim=(0, 110))
     np.atleast_1d(panels)[0].set_ylabel("scaling efficiency (%)")
     np.atleast_1d(panels)[0].legend(frameon=False, loc="lower left")
     return figure

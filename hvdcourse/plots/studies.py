@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
-from hvdcourse.plots.palette import BLUE, COLOURS, GREY, LIGHT_GREY, VERMILION
+from hvdcourse.plots.palette import BLUE, COLOURS, DARK_GREY, GREY, LIGHT_GREY, VERMILION
 from hvdcourse.plots.subplots import subplots
 
 Run = dict[str, Any]
@@ -149,6 +149,7 @@ def plot_steps_to_target(
     runs: Sequence[Run],
     target: float,
     law: Callable[[np.ndarray], np.ndarray],
+    critical_batch: float,
     noise_scales: Mapping[str, tuple[float, float]],
 ) -> Figure:
     """Draw steps to a target against the global batch size, and the law that was fitted to them.
@@ -157,6 +158,7 @@ def plot_steps_to_target(
         runs: of one or more batch sizes. One that never came to the target is an arrow at the top.
         target: the test accuracy that they look for.
         law: steps for an array of batch sizes.
+        critical_batch: the law's B_crit, in images: a dotted line.
         noise_scales: the lowest and the highest estimate, in images, by name: a band for each.
     """
     measured = steps_to_target(runs)
@@ -166,6 +168,8 @@ def plot_steps_to_target(
     for colour, (name, (low, high)) in zip(COLOURS[1:], noise_scales.items(), strict=False):
         axes.axvspan(low, high, color=colour, alpha=0.15, linewidth=0, label=name)
     axes.plot(batches, law(batches), color=BLUE, label=r"fitted: $S_{min}\,(1 + B_{crit} / B)$")
+    label = r"fitted: $B_{crit}$"
+    axes.axvline(critical_batch, color=DARK_GREY, linestyle=":", label=label)
     start = law(batches[:1])[0] * batches[0]
     axes.plot(batches, start / batches, "--", color=GREY, label="perfect scaling")
     for batch, counts in measured.items():

@@ -6,6 +6,7 @@ An elastic job is one run: all its workers write among the evidence of its rank 
 import os
 import time
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -16,6 +17,9 @@ PRINT_EVERY = 5
 # The launcher looks for hosts once a second. The course's small epochs are over much sooner, and
 # the job would end before a new worker could join.
 PAUSE_SECONDS = 0.5
+_LOOK_SECONDS = 0.02
+# A kill does not come where other workers never tell of this epoch.
+_KILL_SECONDS = 30.0
 
 
 def report_epoch(
@@ -32,7 +36,8 @@ def report_epoch(
 ) -> None:
     """Tell how an epoch went on this worker; rank 0 also prints every fifth.
 
-    Where a planned host is still to join, it also makes the epoch longer.
+    While a planned kill is due it waits for it, so that a worker is killed in the same epoch on
+    every machine. Where a planned host is still to join, it also makes the epoch longer.
 
     Args:
         epoch: which one has ended, counted from 1.
@@ -53,6 +58,8 @@ def report_epoch(
     folder = RunFolder.of_this_process()
     if folder is None:
         return
+    if kill_is_due(read_reports(folder), epoch):
+        wait_for_kill(folder, epoch, rank, size)
     measured = {"epoch": epoch, "epochs": epochs, "loss": loss, "test_accuracy": accuracy}
     value = {
         **measured,
@@ -67,13 +74,53 @@ def report_epoch(
     folder.append(0, "evidence", {"report": "epoch", "value": value})
     if rank == 0:
         folder.append(0, "metrics", {**measured, "workers": size, "done": True})
-    if somebody_is_to_come(folder):
+    if somebody_is_to_come(read_reports(folder)):
         time.sleep(PAUSE_SECONDS)
 
 
-def somebody_is_to_come(folder: RunFolder) -> bool:
+def read_reports(folder: RunFolder) -> list[dict[str, Any]]:
+    """Return what the workers and the launcher have told so far, in its order."""
+    return [line for line in folder.read_lines(0, "evidence") if "report" in line]
+
+
+def ranks_that_ended(reports: list[dict[str, Any]], epoch: int) -> set[int]:
+    """Return the ranks of the workers that have told of this epoch, or of a later one."""
+    told = [line["value"] for line in reports if line["report"] == "epoch"]
+    return {value["rank"] for value in told if value["epoch"] >= epoch}
+
+
+def kill_is_due(reports: list[dict[str, Any]], epoch: int) -> bool:
+    """Tell whether the plan's next kill comes before the end of this epoch.
+
+    It does where that is a later epoch than the kill's, which all that are to be killed have ended.
+    """
+    done = sum(line["report"] == "killed" for line in reports)
+    planned = [line["value"] for line in reports if line["report"] == "planned kill"][done:]
+    if not planned or epoch <= planned[0]["after_epoch"]:
+        return False
+    return ranks_that_ended(reports, planned[0]["after_epoch"]).issuperset(planned[0]["ranks"])
+
+
+def wait_for_kill(folder: RunFolder, epoch: int, rank: int, size: int) -> None:
+    """Tell that this worker waits for the kill that is due in this epoch, and do so."""
+    value = {"rank": rank, "size": size, "pid": os.getpid()}
+    folder.append(0, "evidence", {"report": "waits for kill", "value": value})
+    deadline = time.monotonic() + _KILL_SECONDS
+    while kill_is_due(read_reports(folder), epoch) and time.monotonic() < deadline:
+        time.sleep(_LOOK_SECONDS)
+
+
+def waiting_workers(reports: list[dict[str, Any]]) -> dict[int, int]:
+    """Return the process of each rank, once all workers wait for a kill, and none before."""
+    killed = [number for number, line in enumerate(reports) if line["report"] == "killed"]
+    since = reports[killed[-1] :] if killed else reports
+    waiting = [line["value"] for line in since if line["report"] == "waits for kill"]
+    processes = {worker["rank"]: worker["pid"] for worker in waiting}
+    return processes if waiting and len(processes) == waiting[-1]["size"] else {}
+
+
+def somebody_is_to_come(reports: list[dict[str, Any]]) -> bool:
     """Tell whether a host was added whose worker has not trained an epoch yet."""
-    reports = [line for line in folder.read_lines(0, "evidence") if "report" in line]
     added = [number for number, line in enumerate(reports) if line["report"] == "added"]
     if not added:
         return False

@@ -20,9 +20,6 @@ from hvdcourse.rank.place import Place, take_share_of_cores
 from hvdcourse.rank.run_folder import RunFolder
 from hvdcourse.rank.variables import OBSERVE_VARIABLE
 
-# A failed rank stays this long, so that the supervisor can ask the others where they wait.
-LINGER_SECONDS = 0.3
-
 
 def die_with_parent() -> None:
     """Ask the kernel to end this process when the one that started it is gone."""
@@ -95,7 +92,8 @@ def main() -> None:
     sys.stdout.flush()
     folder.write_state(place.rank, "ended", status=status, error=error, time=time.time())
     if status != 0:
-        time.sleep(LINGER_SECONDS)
+        # The others learn of it when this process ends; until then they are where they wait.
+        folder.wait_for_stacks(range(place.size))
     sys.exit(status)
 
 

@@ -5,6 +5,9 @@ Every rank writes files of its own, so no two processes ever write the same one.
 
 import json
 import os
+import re
+import time
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +15,10 @@ import numpy as np
 
 from hvdcourse.files import write_whole
 from hvdcourse.rank.variables import RUN_FOLDER_VARIABLE
+
+STACK_SECONDS = 2.0
+# The outermost frames come last: that of the rank's own main, or dots in the place of what is left.
+_WHOLE_STACK = re.compile(r'rank/main\.py", line \d+ in main\n|^  \.\.\.\n', re.MULTILINE)
 
 
 def plain(value: Any) -> Any:
@@ -42,6 +49,23 @@ class RunFolder:
     def stack_file(self, rank: int) -> Path:
         """Where a rank writes its call stack when the supervisor asks for it."""
         return self.path / f"stack_{rank}.txt"
+
+    def wait_for_stacks(self, ranks: Iterable[int]) -> None:
+        """Wait until all of these ranks that run have written their call stacks, or 2 seconds."""
+        deadline = time.monotonic() + STACK_SECONDS
+        while any(map(self.lacks_stack, ranks)) and time.monotonic() < deadline:
+            time.sleep(0.02)
+
+    def lacks_stack(self, rank: int) -> bool:
+        """Tell whether a rank runs, and has not written its call stack to the end."""
+        started = self.read_state(rank, "started")
+        if started is None or self.read_state(rank, "ended") is not None:
+            return False
+        try:
+            os.kill(started["pid"], 0)
+        except ProcessLookupError:
+            return False
+        return not _WHOLE_STACK.search(self.stack_file(rank).read_text(errors="replace"))
 
     def temporary_files(self) -> Path:
         """Where ranks put temporary files, so that those of a killed one go with the run."""

@@ -1,7 +1,6 @@
 """How many images a second a training script goes through, on a chosen number of cores."""
 
 import os
-import socket
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -23,15 +22,6 @@ def only_on(cores: Collection[int]) -> Iterator[None]:
         yield
     finally:
         os.sched_setaffinity(0, before)
-
-
-def free_ports(count: int) -> str:
-    """Return ports that nobody uses now, with commas between."""
-    sockets = [socket.create_server(("localhost", 0)) for _ in range(count)]
-    ports = [str(listener.getsockname()[1]) for listener in sockets]
-    for listener in sockets:
-        listener.close()
-    return ",".join(ports)
 
 
 def images_per_second(script: str | Path, np_: int, cores: int, **options: Any) -> np.ndarray:

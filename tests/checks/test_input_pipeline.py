@@ -120,7 +120,7 @@ def test_feed_counts_times_and_stops_where_it_is_told_to():
     assert epoch.results == [3, 3]
     assert epoch.count == 3
     assert 0.1 <= epoch.seconds == pytest.approx(3 / epoch.images_per_second)
-    assert 0.5 < epoch.busy < 1
+    assert 0.1 <= epoch.busy * epoch.seconds < epoch.seconds
     endless = feed(dataset.batch(2).repeat(), 2, step, most_steps=3, memory=True)
     assert [len(epoch.ended) for epoch in endless] == [3, 3]
     assert all(epoch.resident_bytes > 1e7 for epoch in endless)

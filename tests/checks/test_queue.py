@@ -1,6 +1,7 @@
 """The queue of the checks on a shared machine: order, places, and what a kill leaves behind."""
 
 import os
+import signal
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -98,6 +99,27 @@ def test_nobody_waits_for_a_check_that_was_killed(queue):
         assert ticket in queue.iterdir()
         assert len(list(queue.iterdir())) == 2, "the ticket of the killed check is still there"
     os.close(lock)
+
+
+@pytest.mark.parametrize("waits", [False, True])
+def test_ctrl_z_stops_no_check_that_runs_or_waits(queue, waits):
+    command = [sys.executable, "-u", "-c", HOLD, queue]
+    pipe = subprocess.PIPE
+    with ExitStack() as ahead:
+        if waits:
+            ahead.callback(os.close, take_ticket(queue)[1])
+        # Linux stops nobody in the group of a process that has lost its parent.
+        with subprocess.Popen(
+            command, stdin=pipe, stdout=pipe, text=True, preexec_fn=os.setpgrp
+        ) as held:
+            try:
+                assert held.stdout.readline().startswith("waiting" if waits else "runs")
+                held.send_signal(signal.SIGTSTP)
+                ahead.close()
+                held.communicate(timeout=20)
+            finally:
+                held.kill()
+    assert held.returncode == 0
 
 
 def test_an_error_in_a_check_frees_its_place(queue):

@@ -36,6 +36,13 @@ def few(monkeypatch, tmp_path):
     return tmp_path / "data"
 
 
+def test_what_a_killed_drawing_has_left_goes_with_the_next(few):
+    left = few / f".{EDITION}-killed" / "train"
+    left.mkdir(parents=True)
+    draw_once(few / EDITION)
+    assert [path.name for path in few.iterdir()] == [EDITION]
+
+
 def test_eleven_painters_left_3181_and_790_pictures_and_unequally_many():
     train, test = ([row[part] for row in PAINTERS.values()] for part in (0, 1))
     assert (len(PAINTERS), sum(train), sum(test)) == (11, 3181, 790)

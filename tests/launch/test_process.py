@@ -17,6 +17,9 @@ from hvdcourse.launch.run import run_quickly
 pytestmark = [pytest.mark.ranks, pytest.mark.timeout(120), pytest.mark.usefixtures("nothing_left")]
 
 
+CALLER = "import hvdcourse.launch.run as r, sys; r.run_quickly(sys.argv[1], 2)"
+
+
 def server() -> int | None:
     """Return the fork server of this process."""
     return forkserver._forkserver._forkserver_pid
@@ -152,11 +155,11 @@ def test_threads_and_what_is_registered_for_the_end_are_waited_for(script):
 
 def test_what_is_printed_without_an_end_of_line_arrives_at_once(script):
     path = script("""
-    import time
+    import os, signal
     print("so far", end="")
-    time.sleep(600)
+    os.kill(os.getpid(), signal.SIGKILL)
     """)
-    result = run_quickly(path, 1, timeout=3, must_succeed=False)
+    result = run_quickly(path, 1, must_succeed=False)
     assert result.output == [["so far"]]
 
 
@@ -181,6 +184,21 @@ def test_after_an_interrupted_start_of_the_server_the_next_run_is_right(script):
     assert run_quickly(path, 1).output == [["here"]]
 
 
+def test_ctrl_c_while_the_server_imports_tensorflow_shows_no_traceback_of_it(script):
+    caller = script(CALLER, "caller.py")
+    command = [sys.executable, caller, script("    print('here')")]
+    with subprocess.Popen(
+        command, stderr=subprocess.PIPE, text=True, start_new_session=True
+    ) as process:
+        assert wait_for(lambda: started("multiprocessing.forkserver"), START_SECONDS)
+        while process.poll() is None:
+            os.killpg(process.pid, signal.SIGINT)
+            wait_for(lambda: process.poll() is not None, 1)
+        said = process.stderr.read()
+    assert said.splitlines()[-1] == "KeyboardInterrupt"
+    assert 'File "<string>"' not in said, "the server was started with -c"
+
+
 def test_a_killed_supervisor_takes_its_ranks_with_it_and_is_told_of(script, tmp_path):
     path = script(f"""
     import pathlib, time
@@ -196,9 +214,6 @@ def test_a_killed_supervisor_takes_its_ranks_with_it_and_is_told_of(script, tmp_
     thread.join(30)
     assert found[0].reason == "the launcher was killed"
     assert wait_for(lambda: not started_processes())
-
-
-CALLER = "import hvdcourse.launch.run as r, sys; r.run_quickly(sys.argv[1], 2)"
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])

@@ -223,6 +223,7 @@ def raises_on_rank_1() -> str:
         import horovod.tensorflow as hvd
         import tensorflow as tf
         hvd.init()
+        hvd.allreduce(tf.constant(1.0), name="both are here")
         if hvd.rank() == 1:
             raise RuntimeError("no more digits")
         hvd.allreduce(tf.constant(1.0), name="mean")
@@ -237,9 +238,9 @@ def test_a_failure_on_one_rank_is_told_first_then_where_the_other_waits(backend,
     result, text = failed.value.result, str(failed.value)
     assert result.first_failed.rank == 1
     assert text.startswith("Rank 1 failed first: RuntimeError: no more digits\nTraceback")
-    assert f'File "{path}", line 5' in text
+    assert f'File "{path}", line 6' in text
     assert "hvdcourse/rank/main.py" not in text
-    assert "Rank 0 was waiting in allreduce, script.py line 6: hvd.allreduce(" in text
+    assert "Rank 0 was waiting in allreduce, script.py line 7: hvd.allreduce(" in text
     assert result.exit_status == 1
 
 
@@ -291,6 +292,8 @@ def test_a_rank_that_is_killed_after_another_has_raised_is_not_the_first(script)
         from hvdcourse.rank.place import Place
         from hvdcourse.rank.run_folder import RunFolder
         if Place.from_environment().rank == 0:
+            while RunFolder.of_this_process().read_state(1, "started") is None:
+                time.sleep(0.01)
             raise ValueError("too small")
         while RunFolder.of_this_process().read_state(0, "ended") is None:
             time.sleep(0.01)

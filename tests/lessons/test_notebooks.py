@@ -147,7 +147,7 @@ def test_in_a_prepared_copy_a_check_that_is_not_met_raises(tmp_path):
     notebook = write_notebook(tmp_path / "lesson.ipynb", "SCRIPTS = EPOCHS = 1", source, "1")
     prepare(notebook, tmp_path / "out" / "lesson.ipynb", EPOCHS=2)
     _, _, parameters, cell, _ = cells_of(tmp_path / "out" / "lesson.ipynb")
-    assert cell.source == f"assert {source}.passed"
+    assert cell.source == "assert check('lamb', folder=SCRIPTS, timeout=600).passed"
     assert 'SCRIPTS = "../solutions"\nEPOCHS = 2' in parameters.source
 
 

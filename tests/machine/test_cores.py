@@ -89,6 +89,18 @@ def test_a_single_rank_keeps_all_cores(script):
     assert found(run_quickly(script(SHOW), 1), "cores") == [CORES]
 
 
+@pytest.mark.ranks
+def test_no_idle_thread_of_numpy_spins_beside_a_forked_rank(script):
+    show = """
+        import numpy
+        from threadpoolctl import threadpool_info
+        from hvdcourse import report
+        report("threads", [pool["num_threads"] for pool in threadpool_info()])
+    """
+    (threads,) = found(run_quickly(script(show), 1), "threads")
+    assert set(threads) == {1}
+
+
 @pytest.mark.parametrize("prefix", ["HOROVOD", "OMPI_COMM_WORLD"])
 def test_the_place_is_read_from_either_launcher(prefix, monkeypatch):
     for name in ("HOROVOD", "OMPI_COMM_WORLD"):

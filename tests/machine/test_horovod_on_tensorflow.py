@@ -55,3 +55,25 @@ def test_what_an_import_that_fails_has_written_is_shown(pretended):
 def test_an_import_works_where_standard_error_is_closed(pretended):
     code = "import os; os.close(2); import tensorflow; print('imported')"
     assert python(code, **pretended("x = 1")).stdout == "imported\n"
+
+
+@pytest.mark.parametrize("before", ["enable", "disable"])
+def test_an_import_is_not_collected_and_leaves_the_collector_as_it_was(before, pretended):
+    pretended_import = pretended("import gc\nduring, made = gc.isenabled(), [[]]")
+    completed = python(
+        f"import gc; gc.{before}(); import tensorflow\n"
+        "print(tensorflow.during, gc.isenabled(), tensorflow.made in gc.get_objects())",
+        **pretended_import,
+    )
+    assert completed.stdout == f"False {before == 'enable'} False\n", completed.stderr
+
+
+def test_the_collector_is_back_after_an_import_that_fails(pretended):
+    code = """
+import gc
+try:
+    import tensorflow
+except ImportError:
+    print(gc.isenabled())
+"""
+    assert python(code, **pretended("raise ImportError('no')")).stdout == "True\n"

@@ -66,7 +66,7 @@ def test_what_a_process_starts_while_it_is_ended_ends_too(tree):
     last_words = "trap 'setsid sh -c \"trap : TERM; sleep 876; sleep 876\" & exit 0' TERM"
     process = tree.start(f"{last_words}; echo ready; while :; do sleep 0.05; done")
     assert end_all(tree.listed, grace=0.5) == []
-    assert process.wait() == 0
+    assert process.wait() in (0, -signal.SIGKILL)  # It may not get a core within the half second.
     assert not tree.listed()
 
 

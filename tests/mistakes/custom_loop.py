@@ -80,7 +80,7 @@ ROUNDS = (
             4,
             "every rank has its own order",
             (SHARE, SHARE.replace("seed=0", "seed=hvd.rank()")),
-            said="images were not seen",
+            said="images not seen",
         ),
         mistake(
             5,

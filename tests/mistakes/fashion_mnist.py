@@ -80,7 +80,7 @@ ROUNDS = (
             5,
             "every rank has its own order",
             ("seed=arguments.seed,", "seed=arguments.seed + rank,"),
-            said="images were not seen",
+            said="images not seen",
         ),
         mistake(6, "no average", (AVERAGE, "callbacks = []"), said="that of its own share"),
         mistake(7, "all write", (WRITES, WRITES.replace(" and hvd.rank() == 0", "")), said="wrote"),
@@ -162,7 +162,7 @@ ROUNDS = (
                 "len(images), rank, size, arguments.batch_size,",
                 "len(images) - 1, rank, size, arguments.batch_size,",
             ),
-            said="1 images were not seen, 0 more than once",
+            said="images not seen: 1, seen more than once: 0",
         ),
         mistake(
             8,

@@ -79,7 +79,7 @@ UNEVEN_SHARDS = (
     alone(
         "the last image is left out",
         (BATCHES, BATCHES.replace("(count,", "(count - 1,")),
-        said="1 images were not seen, 0 more than once",
+        said="images not seen: 1, seen more than once: 0",
     ),
     alone(
         "all images everywhere",
@@ -93,7 +93,7 @@ UNEVEN_SHARDS = (
             "mine = np.arange(hvd.rank(), count, hvd.size()); full = count // hvd.size() // "
             "batch_size; return [mine[n * batch_size :][:batch_size] for n in range(full)]",
         ),
-        said="images were not seen",
+        said="images not seen",
     ),
     alone(
         "some images again",

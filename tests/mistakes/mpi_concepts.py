@@ -30,7 +30,7 @@ ROUNDS = (
             2,
             "the local rank for the rank",
             (ROWS, "rows = np.arange(hvd.local_rank(), len(images), size)"),
-            said="have several",
+            said="of several: ",
         ),
         mistake(
             3,
@@ -104,7 +104,7 @@ ROUNDS = (
             2,
             "the last image is lost",
             (ROWS, ROWS.replace("len(images)", "len(images) - 1")),
-            said="1 images have no rank, 0 have several",
+            said="images without a rank: 1, of several: 0",
         ),
         mistake(
             3,

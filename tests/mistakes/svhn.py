@@ -85,7 +85,7 @@ ROUNDS = (
             4,
             "shuffled, each in another order, before it is shared out",
             (SHARD, SHARD.replace("ds.", "ds.shuffle(len(x)).")),
-            said="images were not seen",
+            said="images not seen",
         ),
         mistake(3, "nothing sent", (BROADCAST, ""), said="away from rank 0's weights"),
         mistake(
@@ -117,7 +117,7 @@ ROUNDS = (
                 "batch(batch_size).rebatch(lengths)",
                 "batch(batch_size, drop_remainder=True)",
             ),
-            said="images were not seen",
+            said="images not seen",
         ),
         mistake(
             6,

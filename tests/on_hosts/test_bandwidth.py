@@ -11,6 +11,8 @@ from hvdcourse.cluster import cluster
 MEBIBYTE = 2**20
 # What TCP's and Ethernet's own bytes leave of 100 Mbit/s.
 USABLE_BITS_PER_SECOND = 95.9e6
+# A busy machine may make one transfer slower.
+TRIES = 5
 
 RECEIVE = """
     import socket
@@ -71,17 +73,19 @@ def transfer(hosts: list[cluster.Host], sender: int, receiver: int) -> float:
 def test_a_limited_link_lets_through_its_rate_both_ways(sender, receiver, make_hosts):
     hosts = make_hosts(2, bandwidth="100mbit")
     expected = 16 * MEBIBYTE * 8 / USABLE_BITS_PER_SECOND
-    assert 0.8 < transfer(hosts, sender, receiver) / expected < 1.6
+    tries = (transfer(hosts, sender, receiver) for _ in range(TRIES))
+    assert any(0.8 < seconds / expected < 1.6 for seconds in tries)
 
 
 def test_without_a_limit_it_is_far_faster(make_hosts):
-    assert transfer(make_hosts(2), 0, 1) < 0.5
+    hosts = make_hosts(2)
+    assert any(transfer(hosts, 0, 1) < 0.5 for _ in range(TRIES))
 
 
 def test_an_allreduce_takes_about_as_long_as_the_ring_model_says(make_hosts, run_script):
     hosts = make_hosts(2, slots=1, bandwidth="100mbit")
     command = cluster.horovodrun_command(hosts, script=[run_script(ALLREDUCE)])
-    measured = seconds(cluster.execute(hosts[0], command, timeout=150))
+    tries = (seconds(cluster.execute(hosts[0], command, timeout=150)) for _ in range(TRIES))
     # On n ranks each sends and receives 2 (n - 1) / n of the tensor; here n is 2.
     expected = 16 * MEBIBYTE * 8 / USABLE_BITS_PER_SECOND
-    assert 0.8 < measured / expected < 1.7
+    assert any(0.8 < measured / expected < 1.7 for measured in tries)

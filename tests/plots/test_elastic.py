@@ -12,7 +12,8 @@ EPOCHS = [(1, 0.1, 2), (2, 0.5, 2), (3, 0.6, 2), (5, 0.7, 1), (6, 0.8, 1), (9, 0
 
 
 def job(events=(("killed", 3.4), ("added", 5.5))):
-    evidence = [{"collective": "allreduce"}]
+    planned = {"report": "planned kill", "value": {"after_epoch": 3, "ranks": [1]}}
+    evidence = [{"collective": "allreduce"}, planned]
     for time, accuracy, size in EPOCHS:
         value = {"rank": 0, "size": size, "time": 100 + time, "loss": 1, "test_accuracy": accuracy}
         evidence.append({"report": "epoch", "value": value})

@@ -58,7 +58,7 @@ def test_a_run_that_never_came_to_its_target_is_an_arrow_above_all_others():
 
     runs = [run(8, 500), run(8, 600), run(512, None), run(512, 200)]
     figure = plot_steps_to_target(
-        runs, 0.9, lambda batch: 200 * (1 + 13 / batch), {"late": (8, 14)}
+        runs, 0.9, lambda batch: 200 * (1 + 13 / batch), 13, {"late": (8, 14)}
     )
     (axes,) = figure.axes
     assert sorted(points(axes, "o")) == [(8, 500), (8, 600), (512, 200)]

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from filelock import FileLock
 from watching import HVDCOURSE, started_processes, wait_for, watched
 
 from hvdcourse.errors import BadInput
@@ -200,8 +201,10 @@ def test_an_interrupted_study_keeps_what_has_finished_and_goes_on(tmp_path, noth
         200,
     )
     assert process.poll() is None, process.stderr.read()
-    process.send_signal(signal.SIGINT)
-    _, said = process.communicate(timeout=60)
+    # Held, the lock lets no run be recorded between the signal and what it does.
+    with FileLock(records.with_name(f".{records.name}.lock")):
+        process.send_signal(signal.SIGINT)
+        _, said = process.communicate(timeout=60)
     assert process.returncode == 130
     kept = records.read_text()
     count = len(kept.splitlines())

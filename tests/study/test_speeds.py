@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from hvdcourse.paths import SOLUTIONS
-from hvdcourse.study.speeds import free_ports, images_per_second, only_on
+from hvdcourse.study.speeds import images_per_second, only_on
 
 
 def test_cores_are_given_back_after_an_error():
@@ -22,12 +22,6 @@ def test_cores_are_given_back_after_an_error():
         fail()
     assert kept == [{min(before)}]
     assert os.sched_getaffinity(0) == before
-
-
-def test_free_ports_differ():
-    ports = free_ports(5).split(",")
-    assert len(set(ports)) == 5
-    assert all(1024 <= int(port) <= 65535 for port in ports)
 
 
 @pytest.mark.ranks

@@ -2,13 +2,15 @@
 
 import gzip
 import json
+import subprocess
+import sys
 
 import numpy as np
 import pytest
 from matplotlib import pyplot as plt
 
 from hvdcourse.errors import BadInput
-from hvdcourse.paths import NOTEBOOKS
+from hvdcourse.paths import NOTEBOOKS, SOLUTIONS
 from hvdcourse.plots.timeline import plot_step, plot_steps
 from hvdcourse.timeline.events import BACKWARD, CLOCK, FORWARD, add_passes, find_spans, read_events
 from hvdcourse.timeline.reading import read_timeline
@@ -195,3 +197,12 @@ def test_a_step_is_drawn_with_a_row_for_each_gradient_and_its_bars(written):
     with pytest.raises(BadInput, match="there is no step 13; the timeline has steps 1 to 12"):
         plot_step(timelines["healthy"], 13)
     plt.close("all")
+
+
+def test_the_line_that_lesson_5_names_reads_its_recordings():
+    # Other recordings lie beside them.
+    command = [sys.executable, SOLUTIONS / "timeline.py", "--folder", NOTEBOOKS / "recorded"]
+    output = subprocess.check_output(command, text=True, timeout=60)
+    assert [line.split(".")[0] for line in output.splitlines() if "medians" in line] == [
+        f"timeline_{name}" for name in sorted(RECORDED)
+    ]

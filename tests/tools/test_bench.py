@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from hvdcourse import run
+from hvdcourse.machine.ports import free_ports
 from hvdcourse.paths import PROJECT
 
 pytestmark = [pytest.mark.ranks, pytest.mark.timeout(200), pytest.mark.usefixtures("nothing_left")]
@@ -74,9 +75,8 @@ def test_the_fast_layers_compute_what_keras_computes(tools):
     ids=lambda value: value if isinstance(value, str) else "-".join(value),
 )
 def test_two_ranks_train_in_every_form(script, options, images, tools):
-    from bench_cifar import free_ports
-
-    options = {"images": images, "batch_size": 16, "ports": free_ports(2), **options}
+    ports = ",".join(map(str, free_ports(2)))
+    options = {"images": images, "batch_size": 16, "ports": ports, **options}
     result = run(TOOLS / "bench" / script, 2, quiet=True, epochs=2, **options)
     for rank in result.ranks:
         assert [row["epoch"] for row in rank.metrics] == [1, 2]

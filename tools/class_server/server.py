@@ -4,13 +4,12 @@ import ctypes
 import os
 import secrets
 import shutil
-import socket
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,6 +17,7 @@ import psutil
 import requests
 
 from hvdcourse.checks.stages import generate
+from hvdcourse.machine.ports import free_ports
 from hvdcourse.machine.processes import end_all, is_alive
 from hvdcourse.paths import PROJECT
 
@@ -89,15 +89,6 @@ def install(course: Path) -> None:
 def state_of(course: Path) -> dict[Path, int]:
     """Return when each file of the course was changed."""
     return {path: path.lstat().st_mtime_ns for path in course.rglob("*")}
-
-
-def free_ports(count: int) -> list[int]:
-    """Return ports of 127.0.0.1 that nobody listens on."""
-    with ExitStack() as stack:
-        sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
-        for listener in sockets:
-            listener.bind(("127.0.0.1", 0))
-        return [listener.getsockname()[1] for listener in sockets]
 
 
 def wait_for_hub(url: str, hub: subprocess.Popen, log: Path) -> None:

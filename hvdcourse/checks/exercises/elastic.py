@@ -1,5 +1,6 @@
 """What each step of ``elastic.py`` must make true, in a job that loses a worker and gets one."""
 
+import math
 import random
 import statistics
 from typing import Any
@@ -25,9 +26,10 @@ def trials() -> list[Trial]:
         "epochs": EPOCHS,
         "learning_rate": LEARNING_RATE,
     }
-    # A script that commits every second, third, fourth or sixth epoch has none of these two.
-    kill = random.choice((5, 7))
-    add = kill + random.randrange(2, 4)
+    # The kill comes at the end of epoch 5 or 7: a script that commits every second, third, fourth
+    # or sixth epoch has none of these two.
+    kill = random.choice((4, 6))
+    add = kill + random.randrange(3, 5)
     *_, another = names_of_this_machine()
     plan = (Disturbance(after_epoch=kill, kill=[1]), Disturbance(after_epoch=add, add=another))
     return [
@@ -92,11 +94,11 @@ def check_survives(run: ObservedRun) -> None:
 def check_commits(run: ObservedRun) -> None:
     """Step 2: a killed worker costs the epoch that was under way, and none before it."""
     job = Job(run)
-    last = max(epoch["epoch"] for epoch in job.before_kill)
-    # What the other worker ended of the same epoch a moment later is not of the new start.
-    goes_on_with = min(
-        (epoch["epoch"] for epoch in job.after_kill if epoch["size"] < run.np), default=0
-    )
+    alone = [epoch for epoch in job.after_kill if epoch["size"] < run.np]
+    new_start = min((epoch["time"] for epoch in alone), default=math.inf)
+    # The other worker tells of its epoch a moment after the kill, and before the new start.
+    last = max(epoch["epoch"] for epoch in job.epochs if epoch["time"] < new_start)
+    goes_on_with = min((epoch["epoch"] for epoch in alone), default=0)
     demand_of_run(
         "after a worker was killed, training goes on with the epoch that was under way",
         goes_on_with > last,

@@ -66,7 +66,9 @@ def check_share(run: ObservedRun) -> None:
     times = np.bincount(np.concatenate(shares), minlength=count)
     lines = [f"{len(rows)} images, {in_short(rows)}" for rows in shares]
     if (times != 1).any():
-        lines[-1] += f"; {(times == 0).sum()} images have no rank, {(times > 1).sum()} have several"
+        lines[-1] += (
+            f"; images without a rank: {(times == 0).sum()}, of several: {(times > 1).sum()}"
+        )
     demand(
         f"each of the {count} images belongs to exactly one rank, and no rank has over one "
         "image more than another",

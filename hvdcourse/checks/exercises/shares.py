@@ -53,8 +53,8 @@ def check_shares(run: ObservedRun) -> None:
         if set(times.values()) != {1} or len(times) != count:
             more = sum(n > 1 for n in times.values())
             lines.append(
-                f"epoch {epoch + 1}: {count - len(times)} images were not seen, {more} more than "
-                f"once{same_shares(shares)}"
+                f"epoch {epoch + 1}, images not seen: {count - len(times)}, seen more than once: "
+                f"{more}{same_shares(shares)}"
             )
             raise Unmet(
                 expected,

@@ -36,7 +36,7 @@ def trials(folder: Path) -> Iterator[Trial]:
     """Yield one run on 1 rank: the script reads files, and sends nothing."""
     for name, path in zip("abc", random.sample(RECORDED, len(RECORDED)), strict=True):
         events = json.loads(gzip.decompress(path.read_bytes()))
-        (folder / f"{name}.json").write_text(json.dumps(vary(events)))
+        (folder / f"timeline_{name}.json").write_text(json.dumps(vary(events)))
     yield Trial(hosts=ALONE, arguments={"folder": str(folder)})
 
 
