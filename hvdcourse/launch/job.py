@@ -15,7 +15,8 @@ class Job:
     ``hosts`` has the number of ranks of each host that the ranks are told they are on; all of them
     are this machine. ``command`` is the line that starts the ranks, as a list of words. Where it is
     empty, the supervisor starts them itself: the quick start of checks and studies. ``folder`` is
-    the run folder; ``environment`` is added to the caller's. Both limits are in seconds.
+    the run folder, which the supervisor makes: a caller that is killed before has left nothing.
+    ``environment`` is added to the caller's. Both limits are in seconds.
     """
 
     np: int

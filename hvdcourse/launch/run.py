@@ -6,6 +6,7 @@ import shlex
 import shutil
 import tempfile
 import threading
+import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from multiprocessing.connection import Connection, wait
@@ -210,7 +211,7 @@ def checked_job(
 
 def run_job(job: Job, quiet: bool, must_succeed: bool) -> RunResult:
     """Run a job in a folder that is gone afterwards, and return what came of it."""
-    folder = tempfile.mkdtemp(prefix="hvdcourse-")
+    folder = os.path.join(tempfile.gettempdir(), f"hvdcourse-{uuid.uuid4().hex[:12]}")
     job = replace(job, folder=folder)
     try:
         with RunDisplay(shlex.join(job.command), quiet=quiet) as display:

@@ -170,8 +170,9 @@ def become_supervisor(job: Job, caller: Caller) -> None:
 
 def main(job: Job, caller: Caller, connection: Connection) -> None:
     """Run the job, and send its events into the connection."""
-    if not Path(job.folder).is_dir():
-        return  # The caller was interrupted before this process had begun.
+    if connection.poll():
+        return  # The caller, who never sends anything, was gone before this process had begun.
+    os.mkdir(job.folder, 0o700)
     # The connection tells when the caller is interrupted.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     become_supervisor(job, caller)

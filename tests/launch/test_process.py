@@ -240,6 +240,24 @@ def test_a_caller_killed_while_its_server_starts_leaves_nothing(script):
     assert wait_for(lambda: not started_processes(), 60)
 
 
+@pytest.mark.parametrize("has_asked", [False, True])
+def test_a_caller_killed_while_it_asks_its_server_leaves_nothing(has_asked, script):
+    code = f"""
+import os, signal, sys
+from multiprocessing import forkserver
+from hvdcourse.launch.run import run_quickly
+ask = forkserver.connect_to_new_process
+def killed(descriptors):
+    {has_asked} and ask(descriptors)
+    os.kill(os.getpid(), signal.SIGKILL)
+forkserver.connect_to_new_process = killed
+run_quickly(sys.argv[1], 1)
+"""
+    command = [sys.executable, "-c", code, script("    print('here')")]
+    done = subprocess.run(command, stderr=subprocess.DEVNULL, timeout=100)
+    assert done.returncode == -signal.SIGKILL
+
+
 def test_a_process_forked_from_the_owner_can_run_too(script):
     code = f"""
 import os
