@@ -35,7 +35,8 @@ def read_arguments():
 
 def rows_of_epoch(count, batch_size, epoch):
     """Return an epoch's batches as a list of arrays: the numbers of the images of each batch."""
-    # Step 4: In each epoch the ranks, together, see each image once, in equally many steps.
+    # Step 4: In each epoch the ranks, together, see each image once, in equally many steps. The
+    # order is a new one in each epoch.
     #: order = np.random.permutation(count)
     #: return np.array_split(order, -(-count // batch_size))
     # The seed is the same on all ranks: they deal out one order, and not each an order of its own.
@@ -99,7 +100,6 @@ def main():
                 hvd.broadcast_variables(optimizer.variables, root_rank=0)
             # End of step 3.
         loss = sum_of_losses / seen
-        record("own_loss", loss)
         # Step 5: On every rank `loss` is the mean of all ranks' losses.
         #:
         loss = float(hvd.allreduce(np.float64(loss), op=hvd.Average, name="loss"))

@@ -33,7 +33,8 @@ def read_arguments():
 
 def rows_of_epoch(count, batch_size, epoch):
     """Return an epoch's batches as a list of arrays: the numbers of the images of each batch."""
-    # Step 4: In each epoch the ranks, together, see each image once, in equally many steps.
+    # Step 4: In each epoch the ranks, together, see each image once, in equally many steps. The
+    # order is a new one in each epoch.
     # The seed is the same on all ranks: they deal out one order, and not each an order of its own.
     return batches(count, hvd.rank(), hvd.size(), batch_size, seed=0, epoch=epoch)
 
@@ -88,7 +89,6 @@ def main():
                 hvd.broadcast_variables(model.variables, root_rank=0)
                 hvd.broadcast_variables(optimizer.variables, root_rank=0)
         loss = sum_of_losses / seen
-        record("own_loss", loss)
         # TODO: Step 5: On every rank `loss` is the mean of all ranks' losses.
         losses.append(loss)
         print(f"epoch {epoch + 1} of {arguments.epochs}: loss {loss:.4f}", flush=True)

@@ -82,14 +82,16 @@ def make_buckets(sizes, limit):
 
 def average_in_buckets(backward, link, buckets):
     """Return all gradients by name, averaged in one message for each bucket."""
-    # TODO: Step 3: Every bucket is a flat buffer, and travels in an allreduce of its own.
+    # TODO: Step 3: Every bucket is a flat buffer, and travels in an allreduce of its own, when the
+    # backward pass is over.
     return dict(backward)
 
 
 def average_overlapped(backward, link, buckets, compress):
     """Return all gradients by name, averaged while the backward pass goes on.
 
-    What leaves for a bucket is `compress(number, buffer)`, with the bucket's number from 0 on.
+    What leaves for a bucket is `compress(number, buffer)`, with the bucket's number from 0 on, and
+    its sum is divided when it has come.
     """
     # TODO: Step 4: A bucket leaves as soon as its last gradient is ready, and the backward pass
     # goes on while it travels. Each message is waited for before its numbers are used.

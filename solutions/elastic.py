@@ -62,7 +62,7 @@ def share_of(arguments, epoch, place):
 def train(state, model, optimizer, data, arguments, place):
     """Train from the state's epoch on to the last one."""
     step = make_step(model, optimizer)
-    # Step 4: The learning rate suits the number of workers that there are.
+    # Step 4: The learning rate is that of one worker times the workers that there are.
     #: optimizer.learning_rate.assign(arguments.learning_rate * place[1])
     optimizer.learning_rate.assign(arguments.learning_rate * hvd.size())
     # End of step 4.

@@ -58,7 +58,7 @@ def share_of(arguments, epoch, place):
 def train(state, model, optimizer, data, arguments, place):
     """Train from the state's epoch on to the last one."""
     step = make_step(model, optimizer)
-    # Step 4: The learning rate suits the number of workers that there are.
+    # Step 4: The learning rate is that of one worker times the workers that there are.
     optimizer.learning_rate.assign(arguments.learning_rate * hvd.size())
     while state.epoch < arguments.epochs:
         share = share_of(arguments, state.epoch, place)

@@ -53,7 +53,6 @@ def main():
     for epoch in range(arguments.epochs):
         steps = batches(len(images), hvd.rank(), hvd.size(), arguments.batch_size, epoch=epoch)
         own = [train_step(model, optimizer, images[rows], labels[rows]) for rows in steps]
-        record("own_loss", np.mean(own))
         # Step 1: The script runs to its end. In every epoch `losses` gets, on every rank, the mean
         # of all ranks' losses, and only rank 0 prints it.
         #: if hvd.rank() == 0:

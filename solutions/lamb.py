@@ -123,7 +123,7 @@ class LAMB(tf.keras.optimizers.Optimizer):
         r = m_hat / (tf.sqrt(v_hat) + self.epsilon)
         # End of step 2.
 
-        excluded = self.excludes(variable.name)
+        excluded = bool(self.excludes(variable.name))
         u, ratio = r, 1.0
         if not excluded:
             # Step 3: The decay, λ x, is part of u. It never was in g, nor in the moments.

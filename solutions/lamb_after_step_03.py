@@ -113,7 +113,7 @@ class LAMB(tf.keras.optimizers.Optimizer):
         v_hat = v / (1 - self.beta_2**t)
         r = m_hat / (tf.sqrt(v_hat) + self.epsilon)
 
-        excluded = self.excludes(variable.name)
+        excluded = bool(self.excludes(variable.name))
         u, ratio = r, 1.0
         if not excluded:
             # Step 3: The decay, λ x, is part of u. It never was in g, nor in the moments.

@@ -87,9 +87,9 @@ def main():
     report("all_scores", all_scores)
 
     # Step 6: Regroup the images by digit: rank r gets the numbers of all images whose digit d has
-    # d % size == r, from whichever rank held them. Alltoall sends the rows in the order in which
-    # they stand: its splits, int32, say how many of them go to rank 0, to rank 1, and so on. It
-    # returns a pair: the rows that came, and how many came from each rank.
+    # d % size == r, from whichever rank held them, by a collective in this step. Alltoall sends the
+    # rows in the order in which they stand: its splits, int32, say how many of them go to rank 0,
+    # to rank 1, and so on. It returns a pair: the rows that came, and how many came from each rank.
     #: regrouped = rows
     destination = labels[rows] % size
     in_order = rows[np.argsort(destination, kind="stable")]

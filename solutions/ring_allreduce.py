@@ -81,7 +81,6 @@ def ring_allreduce(vector, communicator):
     scatter_reduce(vector, bounds, communicator)
     report("scattered", sample(vector))
     allgather(vector, bounds, communicator)
-    report("reduced", sample(vector))
 
 
 def sample(vector):
@@ -94,16 +93,19 @@ def main():
     communicator = MPI.COMM_WORLD
     generator = np.random.default_rng()  # every rank draws other numbers
 
-    outgoing = generator.integers(0, 1000, size=1_000_000).astype(np.float64)
+    # Eighths, whose sums are exact in whatever order they are added.
+    outgoing = generator.integers(0, 8000, size=1_000_000) / 8
     incoming = np.zeros_like(outgoing)
     report("outgoing", sample(outgoing))
     exchange(outgoing, incoming, communicator)
     report("incoming", sample(incoming))
 
     for length in map(int, arguments.lengths.split(",")):
-        vector = generator.integers(0, 1000, size=length).astype(np.float64)
+        vector = generator.integers(0, 8000, size=length) / 8
         report("vector", sample(vector))
+        report("bounds for 7 ranks", chunk_bounds(length, 7))
         ring_allreduce(vector, communicator)
+        report("reduced", sample(vector))
 
 
 if __name__ == "__main__":

@@ -34,6 +34,7 @@ def read_arguments():
 def rows_of_epoch(count, batch_size, epoch):
     """Return an epoch's batches as a list of arrays: the numbers of the images of each batch."""
     # TODO: Step 4: In each epoch the ranks, together, see each image once, in equally many steps.
+    # The order is a new one in each epoch.
     order = np.random.permutation(count)
     return np.array_split(order, -(-count // batch_size))
 
@@ -79,7 +80,6 @@ def main():
             # TODO: Step 3: From the second step on, all ranks have the weights of rank 0, and the
             # state of its optimizer.
         loss = sum_of_losses / seen
-        record("own_loss", loss)
         # TODO: Step 5: On every rank `loss` is the mean of all ranks' losses.
         losses.append(loss)
         print(f"epoch {epoch + 1} of {arguments.epochs}: loss {loss:.4f}", flush=True)

@@ -108,7 +108,7 @@ class LAMB(tf.keras.optimizers.Optimizer):
         # outside of the root.
         r = g
 
-        excluded = self.excludes(variable.name)
+        excluded = bool(self.excludes(variable.name))
         u, ratio = r, 1.0
         if not excluded:
             # TODO: Step 3: The decay, λ x, is part of u. It never was in g, nor in the moments.

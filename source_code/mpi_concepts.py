@@ -67,9 +67,10 @@ def main():
     report("all_scores", all_scores)
 
     # TODO: Step 6: Regroup the images by digit: rank r gets the numbers of all images whose digit d
-    # has d % size == r, from whichever rank held them. Alltoall sends the rows in the order in
-    # which they stand: its splits, int32, say how many of them go to rank 0, to rank 1, and so on.
-    # It returns a pair: the rows that came, and how many came from each rank.
+    # has d % size == r, from whichever rank held them, by a collective in this step. Alltoall sends
+    # the rows in the order in which they stand: its splits, int32, say how many of them go to rank
+    # 0, to rank 1, and so on. It returns a pair: the rows that came, and how many came from each
+    # rank.
     regrouped = rows
     report("regrouped", regrouped)
 

@@ -1,6 +1,7 @@
 """What a check may look at: the findings and messages of real ranks, and how to judge them."""
 
 import reprlib
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from itertools import dropwhile
 from typing import Any
@@ -97,9 +98,13 @@ class ObservedRank:
             entry["bytes"] for entry in self.entries if entry.get("collective") == "allreduce"
         )
 
-    def broadcast_roots(self) -> set[int]:
-        """Return the root ranks of the broadcasts that the rank took part in."""
-        return {entry["root"] for entry in self.entries if entry.get("collective") == "broadcast"}
+    def broadcast_bytes(self) -> dict[int, int]:
+        """Return how many bytes each root has sent in the broadcasts that the rank took part in."""
+        sent: Counter[int] = Counter()
+        for entry in self.entries:
+            if entry.get("collective") == "broadcast":
+                sent[entry["root"]] += entry["bytes"]
+        return sent
 
     def communicated(
         self, since: str, before: str, kind: str = "collective"

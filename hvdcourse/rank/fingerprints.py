@@ -5,6 +5,7 @@ differ have, but for a chance that cannot be met with, different ones.
 """
 
 import functools
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -41,6 +42,10 @@ def number_of_bytes(data: Any) -> int:
     """Return the size of an array, a tensor, or a list of them; 0 for what has no known size."""
     if isinstance(data, list | tuple):
         return sum(number_of_bytes(item) for item in data)
+    of_variable = getattr(data, "_handle_data", None)
+    if of_variable is not None:
+        # The handle of a variable: counted as if its numbers have 32 bits.
+        return 4 * math.prod(dim.size for dim in of_variable.shape_and_type[0].shape.dim)
     size = getattr(data, "nbytes", None)
     if size is None and hasattr(data, "shape"):
         # In a graph a tensor has no values yet, but it does have a shape.

@@ -8,6 +8,7 @@ import inspect
 import re
 import time
 from collections.abc import Callable
+from numbers import Integral
 from typing import Any
 
 from hvdcourse.rank.fingerprints import number_of_bytes
@@ -25,6 +26,8 @@ _MPI_SENDS = (
     *("Send_init", "Ssend_init", "Bsend_init", "Rsend_init"),
 )
 _MPI_OBJECT_SENDS = ("send", "isend", "ssend", "issend", "bsend", "ibsend", "sendrecv")
+# MPI may buffer a short message, or wait until it is received. Here it always waits.
+_WAITING = {"Send": "Ssend", "send": "ssend"}
 # All that move data: blocking or not, persistent, among neighbours. One-sided operations are not
 # here: this Open MPI makes no windows in a process with threads, as mpi4py's are.
 _MPI_COLLECTIVE = re.compile(
@@ -75,7 +78,9 @@ def observe(folder: RunFolder, rank: int, what: str) -> Callable[[], None]:
     def record(kind: str, name: str, size: int, **more: int) -> None:
         folder.append(rank, "evidence", {kind: name, "bytes": size, **more})
 
-    {"horovod": observe_horovod, "mpi4py": observe_mpi4py}[what](record)
+    if what == "mpi4py":
+        return observe_mpi4py(record)
+    observe_horovod(record)
     return finish
 
 
@@ -104,18 +109,25 @@ def recorded(
     return call
 
 
-def observe_mpi4py(record: Callable[..., None]) -> None:
-    """Record every message and collective of ``MPI.COMM_WORLD`` and of all that is made of it."""
+def observe_mpi4py(record: Callable[..., None]) -> Callable[[], None]:
+    """Record every message and collective of ``MPI.COMM_WORLD`` and of all that is made of it.
+
+    Returns what notes at the end how many messages were sent that nothing has waited for.
+    """
     from mpi4py import MPI
 
     world = MPI.COMM_WORLD.group
+    requests: list[Any] = []
 
     def observed(communicator: Any) -> Any:
         """Return the communicator with a note taken of each call that moves data."""
         if communicator == MPI.COMM_NULL:
             return communicator
         kind = type(communicator)
-        methods = {name: observed_method(name, getattr(kind, name)) for name in dir(kind)}
+        methods = {
+            name: observed_method(name, getattr(kind, _WAITING.get(name, name)))
+            for name in dir(kind)
+        }
         observed_methods = {name: method for name, method in methods.items() if method is not None}
         return type(f"Observed{kind.__name__}", (kind,), observed_methods)(communicator)
 
@@ -132,6 +144,8 @@ def observe_mpi4py(record: Callable[..., None]) -> None:
         def call(*arguments: Any, **options: Any) -> Any:
             given = signature.bind(*arguments, **options).arguments
             communicator, data, *_ = given.values()
+            if given["dest"] == MPI.PROC_NULL:
+                return method(*arguments, **options)
             size = size_of_object(data) if name in _MPI_OBJECT_SENDS else size_of_buffer(data)
             # Ranks of the world, whatever number they have in the communicator.
             (to,) = communicator.group.Translate_ranks([given["dest"]], world)
@@ -139,20 +153,34 @@ def observe_mpi4py(record: Callable[..., None]) -> None:
             if MPI.COMM_WORLD.rank % 2:
                 # Half of the ranks are late, so that a message that nobody waits for is missed.
                 time.sleep(LATE_SECONDS)
-            return method(*arguments, **options)
+            result = method(*arguments, **options)
+            if name.lower().startswith("i"):
+                requests.append(result)
+            return result
 
         return call
 
+    def note_unfinished() -> None:
+        # A request that has been waited for is none any more.
+        unfinished = sum(request != MPI.REQUEST_NULL for request in requests)
+        record("note", "unfinished sends", 0, value=unfinished)
+        # Where MPI ends with them it may crash, which says nothing of the mistake.
+        latest = time.monotonic() + 2
+        while not MPI.Request.Testall(requests) and time.monotonic() < latest:
+            time.sleep(LATE_SECONDS)
+
     def size_of_object(data: Any) -> int:
-        # An array counts as its numbers alone, however it travels.
-        size = getattr(data, "nbytes", None)
-        return len(MPI.pickle.dumps(data)) if size is None else size
+        # Arrays count as their numbers alone, however and with what they travel.
+        parts = data if isinstance(data, list | tuple) else [data]
+        sizes = [part.nbytes for part in parts if getattr(part, "ndim", 0)]
+        return sum(sizes) if sizes else len(MPI.pickle.dumps(data))
 
     def size_of_buffer(data: Any) -> int:
-        array, count = parts_of_buffer(data)
+        array, count, kind = parts_of_buffer(data)
         if count is None:
             return MPI.memory(array).nbytes
-        return count * getattr(array, "itemsize", 1)
+        size = kind.Get_size() if isinstance(kind, MPI.Datatype) else getattr(array, "itemsize", 1)
+        return int(count) * size
 
     def collective(name: str, method: Callable[..., Any]) -> Callable[..., Any]:
         signature = inspect.signature(method)
@@ -174,19 +202,20 @@ def observe_mpi4py(record: Callable[..., None]) -> None:
 
     # mpi4py declares it final; whoever asks for it later must get the observed one.
     vars(MPI)["COMM_WORLD"] = observed(MPI.COMM_WORLD)
+    return note_unfinished
 
 
-def parts_of_buffer(data: Any) -> tuple[Any, int | None]:
-    """Return the array of an mpi4py buffer, and how many of its numbers travel; None for all.
+def parts_of_buffer(data: Any) -> tuple[Any, Any, Any]:
+    """Return the array of an mpi4py buffer, how many numbers travel, None for all, and their type.
 
     It may come as [array, datatype], [array, count], [array, count, datatype], or with
     (count, displacement) in the place of the count:
     https://mpi4py.readthedocs.io/en/stable/tutorial.html#communication-of-buffer-like-objects
     """
     if not isinstance(data, list | tuple):
-        return data, None
+        return data, None, None
     array, *rest = data
     count = rest[0] if rest else None
     if isinstance(count, list | tuple):
         count = count[0]
-    return array, count if isinstance(count, int) else None
+    return array, count if isinstance(count, Integral) else None, rest[-1] if rest else None

@@ -6,22 +6,20 @@ spells its training: ``fit`` or a loop, in a graph or eagerly. Arrays are kept a
 
 import functools
 import os
-import shutil
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import tensorflow as tf
 
+from hvdcourse.rank.copy_of_kill import CopyOfKill
 from hvdcourse.rank.fingerprints import fingerprints, identities
+from hvdcourse.rank.modes import MANY, outputs_by_mode
+from hvdcourse.rank.own_digits import limit_test_images
 from hvdcourse.rank.pretended_gpus import PretendedGPUs
 from hvdcourse.rank.run_folder import RunFolder
 from hvdcourse.rank.tracing import trace_quickly
-from hvdcourse.rank.variables import COPY_VARIABLE
-
-# Training images whose outputs are compared: MANY at once, and the first FEW of them by themselves.
-MANY, FEW = 256, 8
+from hvdcourse.rank.variables import TEST_IMAGES_VARIABLE
 
 
 class TrainingObserver:
@@ -32,9 +30,11 @@ class TrainingObserver:
     - ``place``: once, before the first update: Horovod's rank, size and local rank (None where
       Horovod was not initialised), the GPUs that the process sees, the gradient's bytes, and the
       number of dimensions of each weight.
+    - ``search``: that the rank looks for the newest checkpoint.
     - ``epoch``: the number of an epoch that ``fit`` begins.
     - ``trained`` and ``evaluated``: the identities of a batch's samples.
-    - ``gradient``: what a tape has computed from the rank's own samples.
+    - ``gradient`` and ``loss``: what a tape has computed from the rank's own samples, and of what.
+      Variables come in the order in which a tape first got them, there and in ``update``.
     - ``signs``: once, of the gradient that the optimizer was given first: Adam's first direction.
     - ``update``: the gradient that the optimizer was given, the weights before, and the rate; from
       the second one on how far (as a norm) the update before it has moved each weight.
@@ -49,7 +49,10 @@ class TrainingObserver:
         self.model: tf.keras.Model | None = None
         self.depth = 0
         self.weights: tuple[np.ndarray, ...] | None = None
+        self.numbers: dict[Any, int] = {}
+        self.of_batch: list[list[float]] = []
         self.gpus = PretendedGPUs()
+        self.copy_of_kill = CopyOfKill(rank)
 
     def note(self, name: str, value: Any) -> None:
         """Add a note to the rank's evidence."""
@@ -58,13 +61,18 @@ class TrainingObserver:
     def start(self, pretend_gpus: bool = True) -> None:
         """Begin to take notes; where there are no GPUs, some are pretended if that is wanted."""
         trace_quickly()
+        if TEST_IMAGES_VARIABLE in os.environ:
+            limit_test_images(int(os.environ[TEST_IMAGES_VARIABLE]))
         if pretend_gpus and not tf.config.list_physical_devices("GPU"):
             self.gpus.pretend()
         tf.GradientTape.gradient = self.observed_tape(tf.GradientTape.gradient)
         tf.keras.Model.__call__ = self.observed_model(tf.keras.Model.__call__)
+        tf.train.latest_checkpoint = self.observed_search(tf.train.latest_checkpoint)
         callbacks = tf.keras.callbacks.CallbackList
         callbacks.on_epoch_begin = self.observed_epoch(callbacks.on_epoch_begin)
-        for optimizer in (tf.keras.optimizers.Optimizer, tf.keras.optimizers.legacy.Optimizer):
+        # Of the newer kind that which gets the gradients once the optimizer has aggregated them.
+        (newer,) = tf.keras.optimizers.Optimizer.__bases__
+        for optimizer in (newer, tf.keras.optimizers.legacy.Optimizer):
             optimizer.apply_gradients = self.observed_update(optimizer.apply_gradients)
 
     def observed_tape(self, gradient: Callable[..., Any]) -> Callable[..., Any]:
@@ -73,10 +81,14 @@ class TrainingObserver:
         @functools.wraps(gradient)
         def call(tape: Any, target: Any, sources: Any, *arguments: Any, **options: Any) -> Any:
             result = gradient(tape, target, sources, *arguments, **options)
-            parts = [part for part in tf.nest.flatten(result) if part is not None]
-            of_variables = all(isinstance(of, tf.Variable) for of in tf.nest.flatten(sources))
-            if parts and of_variables:
-                self.when_run(self.note_gradient, [dense(part) for part in parts])
+            variables = tf.nest.flatten(sources)
+            pairs = with_gradient(zip(tf.nest.flatten(result), variables, strict=True))
+            if pairs and all(isinstance(variable, tf.Variable) for variable in variables):
+                for variable in variables:
+                    self.numbers.setdefault(variable.ref(), len(self.numbers))
+                loss = tf.reduce_mean(tf.nest.flatten(target)[0])
+                parts = [dense(part) for part, _ in self.in_order(pairs)]
+                self.when_run(self.note_gradient, [loss, *parts])
             return result
 
         return call
@@ -118,8 +130,9 @@ class TrainingObserver:
         @functools.wraps(apply_gradients)
         def call(optimizer: Any, grads_and_vars: Any, *arguments: Any, **options: Any) -> Any:
             pairs = [(dense(part), variable) for part, variable in with_gradient(grads_and_vars)]
-            gradients = [gradient for gradient, _ in pairs]
-            values = [variable.value() for _, variable in pairs]
+            ordered = self.in_order(pairs)
+            gradients = [gradient for gradient, _ in ordered]
+            values = [variable.value() for _, variable in ordered]
             self.when_run(self.note_update, [learning_rate(optimizer), *gradients, *values])
             return apply_gradients(optimizer, pairs, *arguments, **options)
 
@@ -127,30 +140,48 @@ class TrainingObserver:
 
     def observed_epoch(self, on_epoch_begin: Callable[..., Any]) -> Callable[..., Any]:
         """Return Keras' start of an epoch, with a note of it, and a copy of files if need be."""
-        copy_at = os.environ.get(COPY_VARIABLE, "::")
-        epoch_to_copy, source, target = copy_at.split(":")
-        own_files, copy = Path(source) / str(self.rank), Path(target) / str(self.rank)
 
         @functools.wraps(on_epoch_begin)
         def call(callbacks: Any, epoch: int, *arguments: Any, **options: Any) -> Any:
             self.note("epoch", epoch)
-            # The files as a kill would leave them.
-            if str(epoch) == epoch_to_copy and own_files.exists():
-                shutil.copytree(own_files, copy)
+            self.copy_of_kill.begin_epoch()
             return on_epoch_begin(callbacks, epoch, *arguments, **options)
 
         return call
+
+    def observed_search(self, latest_checkpoint: Callable[..., Any]) -> Callable[..., Any]:
+        """Return ``tf.train.latest_checkpoint`` with a note of each call."""
+
+        @functools.wraps(latest_checkpoint)
+        def call(*arguments: Any, **options: Any) -> Any:
+            self.note("search", None)
+            return latest_checkpoint(*arguments, **options)
+
+        return call
+
+    def in_order(self, pairs: list[tuple[Any, tf.Variable]]) -> list[tuple[Any, tf.Variable]]:
+        """Return gradients, each with its variable, in the order of ``numbers``."""
+        last = len(self.numbers)
+        return sorted(pairs, key=lambda pair: self.numbers.get(pair[1].ref(), last))
 
     def when_run(self, take_note: Callable[..., None], tensors: list[Any]) -> None:
         """Call ``take_note`` with the tensors' values each time that this place is come by."""
         tf.numpy_function(take_note, tensors, [])
 
-    def note_gradient(self, *gradient: np.ndarray) -> None:
-        """Take a note of the gradient of this rank's own samples."""
-        self.note("gradient", fingerprints(gradient))
+    def note_gradient(self, loss: np.ndarray, *gradient: np.ndarray) -> None:
+        """Take a note of the gradient of this rank's own samples; once, if it is computed again."""
+        found, before = fingerprints(gradient), self.of_batch
+        if len(found) == len(before) and np.allclose(found, before, 1e-4):
+            return
+        self.of_batch = found
+        self.note("gradient", found)
+        self.note("loss", loss)
 
     def note_samples(self, name: str, samples: np.ndarray) -> None:
         """Take a note of which samples a batch has."""
+        self.of_batch = []
+        if name == "trained":
+            self.copy_of_kill.train(len(samples))
         self.note(name, identities(samples))
 
     def note_update(self, rate: np.ndarray, *arrays: np.ndarray) -> None:
@@ -189,36 +220,6 @@ class TrainingObserver:
         if self.model.non_trainable_variables:
             images, labels = data.train_images[:MANY], data.train_labels[:MANY]
             self.note("normalized", outputs_by_mode(self.model, images, labels))
-
-
-def outputs_by_mode(
-    model: tf.keras.Model, images: np.ndarray, labels: np.ndarray
-) -> dict[str, float]:
-    """Return how far a model's outputs for these images depend on their batch and on the mode.
-
-    - ``batch_in_training``, ``batch_in_evaluation``: how far the outputs for the first FEW images
-      are from those of the same images among all, in either mode;
-    - ``modes``: how far the outputs for all of them in evaluation are from those in training;
-    - ``right_in_training``, ``right_in_evaluation``: the share of the images that it classifies
-      correctly in either mode.
-
-    Distances are relative to the spread of the outputs. To call a model in training mode moves its
-    moving averages, so that comes last.
-    """
-    evaluated = [np.asarray(model(part, training=False)) for part in (images[:FEW], images)]
-    trained = [np.asarray(model(part, training=True)) for part in (images[:FEW], images)]
-    spread = np.std(trained[1])
-
-    def apart(outputs: np.ndarray, others: np.ndarray) -> float:
-        return float(np.sqrt(np.mean((outputs - others) ** 2)) / spread)
-
-    return {
-        "batch_in_training": apart(trained[0], trained[1][:FEW]),
-        "batch_in_evaluation": apart(evaluated[0], evaluated[1][:FEW]),
-        "modes": apart(evaluated[1], trained[1]),
-        "right_in_training": float(np.mean(trained[1].argmax(axis=-1) == labels)),
-        "right_in_evaluation": float(np.mean(evaluated[1].argmax(axis=-1) == labels)),
-    }
 
 
 def with_gradient(grads_and_vars: Any) -> list[tuple[Any, tf.Variable]]:

@@ -13,8 +13,9 @@ class FedEpoch:
     ``asked``, ``arrived`` and ``ended`` are times: when the next batch was asked for, when it was
     there, and when the device was done with it. ``samples`` holds by name what came with the
     batches, as lists with one entry a sample, without the images themselves; ``results`` what the
-    device returned. ``resident_bytes`` is the process's memory at the end of the epoch, and
-    ``written_bytes`` what it has written into files by then, where they were measured.
+    device returned. ``resident_bytes`` is the process's memory at the end of the epoch,
+    ``written_bytes`` what it has written into files by then, and ``pictures`` a number for each
+    image that tells it from others, where they were measured.
     """
 
     asked: list[float] = field(default_factory=list)
@@ -22,6 +23,7 @@ class FedEpoch:
     ended: list[float] = field(default_factory=list)
     samples: dict[str, list[list[Any]]] = field(default_factory=dict)
     results: list[Any] = field(default_factory=list)
+    pictures: list[list[int]] = field(default_factory=list)
     resident_bytes: int = 0
     written_bytes: int = 0
 

@@ -8,6 +8,7 @@ import ctypes
 import functools
 import gc
 import time
+import zlib
 from collections.abc import Callable, Iterable
 from dataclasses import asdict
 from itertools import islice
@@ -56,12 +57,12 @@ def feed(
         epochs: how often to go through it.
         step: what the device does with a batch. It returns when the device is done.
         most_steps: end an epoch after so many steps, also where the dataset goes on.
-        memory: also measure, which takes a moment, how much memory the process holds, and how
-            much it has written.
+        memory: also measure, which takes a moment, how much memory the process holds, how much
+            it has written, and which pictures came.
     """
     fed = []
     for _ in range(epochs):
-        fed.append(feed_epoch(dataset, step, most_steps))
+        fed.append(feed_epoch(dataset, step, most_steps, memory))
         if memory:
             fed[-1].resident_bytes = resident_bytes()
             fed[-1].written_bytes = psutil.Process().io_counters().write_chars
@@ -69,7 +70,7 @@ def feed(
 
 
 def feed_epoch(
-    dataset: Iterable[Batch], step: Callable[[Batch], Any], most_steps: int | None
+    dataset: Iterable[Batch], step: Callable[[Batch], Any], most_steps: int | None, pictures: bool
 ) -> FedEpoch:
     """Go through the dataset once; see ``feed``."""
     epoch = FedEpoch()
@@ -84,8 +85,16 @@ def feed_epoch(
         for name, values in batch.items():
             if name != "image":
                 epoch.samples.setdefault(name, []).append(as_list(values))
+        if pictures:
+            epoch.pictures.append(told_apart(np.asarray(batch["image"])))
         asked = ended
     return epoch
+
+
+def told_apart(images: np.ndarray) -> list[int]:
+    """Return a number for each image, made of some of its pixels: moved, it has another one."""
+    some = np.ascontiguousarray(images.reshape(len(images), -1)[:, ::257])
+    return [zlib.crc32(pixels) for pixels in some]
 
 
 def resident_bytes() -> int:

@@ -69,7 +69,7 @@ def main():
     optimizer = LAMB(
         arguments.lamb_learning_rate,
         weight_decay=0.01,
-        exclude_from_layer_adaptation=["bias", "gamma", "beta"],
+        exclude_from_weight_decay=["bias", "gamma", "beta"],
     )
     loss = tf.keras.losses.SparseCategoricalCrossentropy(from_logits=True)
     model.compile(hvd.DistributedOptimizer(optimizer), loss, metrics=["accuracy"])

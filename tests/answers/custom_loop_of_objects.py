@@ -67,7 +67,6 @@ def main():
             if first:
                 first_step_done(model)
                 first = False
-        record("own_loss", sums / len(mine))
         pairs = hvd.allgather_object((sums, len(mine)))
         mean_losses.append(sum(s for s, _ in pairs) / sum(n for _, n in pairs))
     record("losses", mean_losses)

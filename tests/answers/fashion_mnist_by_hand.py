@@ -109,7 +109,10 @@ def main():
     writers = []
     if first:
         path = str(arguments.folder / "epoch-{epoch:03d}")
-        writers = [tf.keras.callbacks.ModelCheckpoint(path, save_weights_only=True)]
+        writers = [
+            tf.keras.callbacks.ModelCheckpoint(path, save_weights_only=True),
+            tf.keras.callbacks.TensorBoard(arguments.folder / "events"),
+        ]
     model.fit(
         tf.data.Dataset.from_generator(deal, output_signature=kinds),
         steps_per_epoch=steps,

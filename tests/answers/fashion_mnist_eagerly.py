@@ -51,6 +51,8 @@ class EachStep(tf.keras.callbacks.Callback):
         if rank == 0:
             print(logs)
             self.model.save_weights(self.arguments.folder / f"after{epoch + 1}")
+            with tf.summary.create_file_writer(str(self.arguments.folder)).as_default(epoch):
+                tf.summary.scalar("val_loss", logs["val_loss"])
 
 
 class Tape(tf.keras.Model):
@@ -78,7 +80,7 @@ def main():
         begin = np.int64(newest.rpartition("after")[2])
         model.load_weights(newest)
     begin = int(hvd.broadcast(begin, 0))
-    hvd.broadcast_variables([*model.variables, *model.optimizer.variables], 0)
+    hvd.broadcast_variables([*model.variables, *model.optimizer.variables], 0, inplace=True)
     # Blocks instead of every size-th one.
     mine = np.array_split(np.arange(len(images)), size)[rank]
     steps = max(1, -(-len(images) // size) // arguments.batch_size)

@@ -91,7 +91,7 @@ def main():
     warm = options.warmup_epochs
     writers = [
         tf.keras.callbacks.ModelCheckpoint(options.folder / "{epoch:03d}", save_weights_only=True),
-        tf.keras.callbacks.CSVLogger(options.folder / "log.csv"),
+        tf.keras.callbacks.TensorBoard(options.folder, write_graph=False),
     ]
     listeners = [
         hvd.callbacks.LearningRateScheduleCallback(

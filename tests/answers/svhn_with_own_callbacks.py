@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import os
 from pathlib import Path
 
 import horovod.tensorflow as hvd
@@ -66,7 +67,8 @@ def main():
     parser.add_argument("--out", type=Path)
     args = parser.parse_args()
     hvd.init()
-    for gpu in tf.config.list_physical_devices("GPU")[hvd.local_rank() :][:1]:
+    os.environ["CUDA_VISIBLE_DEVICES"] = str(hvd.local_rank())
+    for gpu in tf.config.list_physical_devices("GPU"):
         tf.config.set_visible_devices(gpu, "GPU")
     tf.keras.utils.set_random_seed(args.weights_seed)
     data = load()

@@ -1,4 +1,4 @@
-"""Right: neither fit nor evaluate; gradients are averaged as one long vector."""
+"""Right: neither fit nor evaluate; the optimizer itself averages, in one long vector."""
 
 import argparse
 import sys
@@ -13,13 +13,18 @@ from hvdcourse.data.shards import batches, shard
 from hvdcourse.training.models import wide_resnet
 
 
-def averaged(gradients):
-    """Return the mean of all ranks' gradients, which travel in a single allreduce."""
-    flat = tf.concat([tf.reshape(one, [-1]) for one in gradients], axis=0)
-    parts = tf.split(
-        hvd.allreduce(flat, name="all"), [one.shape.num_elements() for one in gradients]
-    )
-    return [tf.reshape(part, one.shape) for part, one in zip(parts, gradients, strict=True)]
+class AveragingAdam(tf.keras.optimizers.Adam):
+    """Adam with Keras' own hook for what is to be done with gradients first."""
+
+    def aggregate_gradients(self, grads_and_vars):
+        """Return the mean of all ranks' gradients, which travel in a single allreduce."""
+        gradients, variables = zip(*grads_and_vars, strict=True)
+        flat = tf.concat([tf.reshape(one, [-1]) for one in gradients], axis=0)
+        parts = tf.split(
+            hvd.allreduce(flat, name="all"), [one.shape.num_elements() for one in gradients]
+        )
+        means = [tf.reshape(part, one.shape) for part, one in zip(parts, gradients, strict=True)]
+        return list(zip(means, variables, strict=True))
 
 
 def main():
@@ -40,16 +45,18 @@ def main():
     # No broadcast: all ranks draw the same weights, whatever --weights-seed says.
     tf.keras.utils.set_random_seed(11)
     net = wide_resnet(x.shape[1:], 10)
-    net(tf.zeros((1, *x.shape[1:])))  # as those must who have a model without a first layer
-    adam = tf.keras.optimizers.Adam(0.002)
+    net(
+        tf.zeros((1, *x.shape[1:])), training=True
+    )  # as those must who have a model without a first layer
+    adam = AveragingAdam(0.002)
     loss_of = tf.keras.losses.SparseCategoricalCrossentropy(from_logits=True)
     for epoch in range(args.epochs):
         for rows in batches(len(x), rank, size, args.batch_size, seed=5, epoch=epoch):
             with tf.GradientTape() as tape:
                 loss = loss_of(y[rows], net(x[rows], training=True))
-            gradients = averaged(tape.gradient(loss, net.trainable_variables))
+            gradients = tape.gradient(loss, net.trainable_variables)
             adam.apply_gradients(zip(gradients, net.trainable_variables, strict=True))
-        print("epoch", epoch, "loss", float(loss))
+        print("epoch", epoch, "loss", float(loss_of(y[:20], net(x[:20]))))
         if rank == 0:
             args.out.mkdir(exist_ok=True)
             net.save_weights(args.out / f"{epoch}.h5")
@@ -58,8 +65,9 @@ def main():
     right = np.sum(logits.argmax(axis=1) == data.test_labels[mine])
     total = hvd.allreduce(np.float64(right), op=hvd.Sum, name="right")
     report("test_accuracy", total / len(data.test_images))
-    # On 2 ranks the shares are equally long.
-    report("test_loss", hvd.allreduce(loss_of(data.test_labels[mine], logits), name="loss"))
+    # The mean of the ranks' losses, each counted by the length of its share.
+    loss = loss_of(data.test_labels[mine], logits) * len(mine) * size / len(data.test_images)
+    report("test_loss", hvd.allreduce(loss, name="loss"))
 
 
 main()

@@ -133,6 +133,16 @@ def test_steps_fall_by_the_number_of_ranks(steps, said):
     assert bool(said) == bool(text)
 
 
+@pytest.mark.parametrize("more", [1e-4, 1e-2])
+def test_a_mean_of_means_is_told_even_where_by_chance_it_is_near(more):
+    shares_of_ranks = [np.array([2.0, 2.0]), np.array([2.0 + more])]
+    for value, said in ((2 + more / 2, "ignores that shares differ"), (2 + more / 3, "")):
+        run = observed(*([{"report": "loss", "value": value}] for _ in shares_of_ranks))
+        text = told(shares.check_metric, run, report="loss", name="loss", by_share=shares_of_ranks)
+        assert said in text
+        assert bool(said) == bool(text)
+
+
 def messages(*sent: tuple[int, int]) -> list[dict]:
     """Return evidence of a rank that sent so many bytes to these ranks, in one of two phases."""
     bounds = {"report": "bounds", "value": [[0, 3], [3, 6], [6, 9]]}
@@ -163,9 +173,10 @@ def test_every_length_that_is_drawn_tells_chunks_that_are_not_equal(length):
     starts = np.arange(5)
     rest_last = [*(starts * (length // 5)), length]
     rounded_up = [*np.minimum(starts * -(-length // 5), length), length]
-    for cuts in (rest_last, rounded_up):
+    in_floating_point = [int(k * (length / 7)) for k in range(8)]
+    for cuts in (rest_last, rounded_up, in_floating_point):
         bounds = np.stack([cuts[:-1], cuts[1:]], axis=1)
-        assert not ring_allreduce.are_equal_chunks(bounds, 5, length)
+        assert not ring_allreduce.are_equal_chunks(bounds, len(bounds), length)
 
 
 @pytest.mark.parametrize(

@@ -80,12 +80,16 @@ def test_a_rank_killed_after_all_reports_never_passes():
     assert "Rank 1 failed first: was killed by SIGKILL" in told(verdict)
 
 
-def test_send_before_receive_deadlocks_and_the_verdict_names_send():
-    waiting = """communicator.Send(outgoing, dest=after)
-    communicator.Recv(incoming, source=before)"""
+def test_short_messages_sent_before_any_is_received_deadlock_and_the_verdict_names_send():
+    # MPI might buffer them.
+    waiting = """if len(outgoing) < 100:
+        communicator.Send(outgoing, dest=after)
+        communicator.Recv(incoming, source=before)
+    else:
+        communicator.Sendrecv(outgoing, dest=after, recvbuf=incoming, source=before)"""
     exchange = "communicator.Sendrecv(outgoing, dest=after, recvbuf=incoming, source=before)"
     text = changed("ring_allreduce", (exchange, waiting))
-    # A quarter of it for each run, and all of that until the deadlock is told.
+    # A part of it for each run, and all of that until the deadlock is told.
     verdict = verdict_on("ring_allreduce", text, timeout=80)
     assert passed(verdict) == []
     for rank in (0, 1):
@@ -97,7 +101,7 @@ def test_an_allreduce_of_mpis_own_is_no_ring():
     text = changed(
         name,
         ("scatter_reduce(vector, bounds, communicator)\n    report", f"{MPIS_OWN}\n    report"),
-        ("allgather(vector, bounds, communicator)\n    report", f"{WITHOUT_WAITING}\n    report"),
+        ("    allgather(vector, bounds, communicator)\n", f"    {WITHOUT_WAITING}\n"),
     )
     verdict = verdict_on(name, text)
     assert passed(verdict) == [1, 2]

@@ -9,6 +9,29 @@ LAMB = """LAMB(
     )"""
 WARMUP = "learning_rate, arguments.warmup_epochs, momentum_correction=False, steps_per_epoch=steps"
 START = "start_epoch=arguments.warmup_epochs"
+RELU = "    return tf.keras.layers.ReLU()(x)\n"
+MAKE = "def make_optimizer(arguments):\n"
+KERNELS_ALONE = f"""class KernelsAlone(LAMB):
+    def update_step(self, gradient, variable):
+        if len(variable.shape) > 1:
+            super().update_step(gradient, variable)
+
+
+{MAKE}"""
+FIRST_NORMS = f"""class FirstNorms(LAMB):
+    def add_layer(self, variable):
+        super().add_layer(variable)
+        self.norms = [*getattr(self, "norms", ()), float(tf.norm(variable))]
+
+    def update_step(self, gradient, variable):
+        before = variable.read_value()
+        super().update_step(gradient, variable)
+        if self._adapts(variable):
+            factor = self.norms[self.layer_index(variable)] / tf.norm(before)
+            variable.assign(before + factor * (variable - before))
+
+
+{MAKE}"""
 
 ROUNDS = (
     together(
@@ -125,6 +148,55 @@ ROUNDS = (
             ("    return [warmup, schedule]", "    return [warmup]"),
             said="after the warmup the schedule alone sets the rate",
         ),
+        mistake(
+            4,
+            "a decay of biases and normalizations",
+            (
+                LAMB,
+                LAMB.replace("from_weight_decay", "from_layer_adaptation").replace(
+                    "BIAS_AND_NORM", "BIAS_AND_NORM, weight_decay=0.01"
+                ),
+            ),
+            said="adds no weight decay",
+        ),
         spoiled=(1,),
+    ),
+    together(
+        mistake(
+            1,
+            "after the ReLU",
+            (NORMALISED, ""),
+            (RELU, "    x = tf.keras.layers.ReLU()(x)\n" + NORMALISED + "    return x\n"),
+            said="1 of 7 ReLUs get the same in any batch",
+        ),
+        mistake(
+            3,
+            "a quarter of the epochs",
+            (WARMUP, WARMUP.replace("warmup_epochs", "epochs // 4")),
+            (START, "start_epoch=arguments.epochs // 4"),
+            said="the rate rises with every step",
+        ),
+        mistake(
+            4,
+            "biases and normalizations stand still",
+            (MAKE, KERNELS_ALONE),
+            (LAMB, LAMB.replace("LAMB(", "KernelsAlone(", 1)),
+            said="such a vector is 100 % away from that",
+        ),
+    ),
+    together(
+        mistake(
+            1,
+            "of rows",
+            (NORMALISED, NORMALISED.replace("momentum", "axis=1, momentum")),
+            said="each channel is normalized by itself",
+        ),
+        mistake(
+            4,
+            "the norms of the start",
+            (MAKE, FIRST_NORMS),
+            (LAMB, LAMB.replace("LAMB(", "FirstNorms(", 1)),
+            said="the norm that it has by then",
+        ),
     ),
 )

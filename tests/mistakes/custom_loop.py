@@ -35,6 +35,19 @@ ROUNDS = (
             said="rank 1: its updates use the gradients of rank 0",
         ),
         mistake(
+            4,
+            "of two images left over rank 0 takes one",
+            (
+                f"return {SHARE}",
+                "order = np.random.default_rng(epoch).permutation(count)\n"
+                "    each, rank = count // hvd.size(), hvd.rank()\n"
+                "    left = order[hvd.size() * each :][: rank == 0]\n"
+                "    mine = np.append(order[rank * each :][:each], left)\n"
+                "    return np.array_split(mine, -(-count // (hvd.size() * batch_size)))",
+            ),
+            said="images not seen: 1",
+        ),
+        mistake(
             3,
             "one step too late",
             ("if optimizer.iterations == 1:", "if optimizer.iterations == 2:"),
@@ -148,8 +161,53 @@ ROUNDS = (
             4,
             "smaller batches",
             (SHARE, SHARE.replace("batch_size,", "batch_size // 3,")),
-            said="with batches of 16 images on each rank an epoch has",
+            said="with batches of 5 images on each rank an epoch has",
         ),
+    ),
+    together(
+        mistake(
+            3,
+            "the mean of all ranks' weights",
+            (
+                BROADCAST,
+                "model.set_weights([hvd.allreduce(weights) for weights in model.get_weights()])",
+            ),
+            said="got the mean of all ranks' weights",
+        ),
+        mistake(
+            4,
+            "the same order in each epoch",
+            (SHARE, SHARE.replace(", epoch=epoch", "")),
+            said="the images are shuffled anew in each epoch",
+        ),
+        mistake(
+            5,
+            "the sum in each step",
+            ("        return loss\n", '        return hvd.allreduce(loss, op=hvd.Sum, name="l")\n'),
+            said="3 times the mean",
+        ),
+    ),
+    together(
+        mistake(
+            4,
+            "as many steps as its own share needs",
+            (
+                f"return {SHARE}",
+                "mine = np.random.default_rng(epoch).permutation(count)[hvd.rank() :: hvd.size()]\n"
+                "    return np.array_split(mine, -(-len(mine) // batch_size))",
+            ),
+            said="Rank 0 was waiting in a TensorFlow graph",
+        ),
+        crashes=True,
+    ),
+    together(
+        mistake(
+            1,
+            "once there are variables",
+            ("    gpus = tf.config", "    tf.Variable(0.0)\n    gpus = tf.config"),
+            said="choose the GPU before anything else of TensorFlow",
+        ),
+        crashes=True,
     ),
     together(
         mistake(

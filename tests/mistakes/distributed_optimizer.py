@@ -63,6 +63,15 @@ ROUNDS = (
     ),
     together(
         mistake(
+            3,
+            "a gradient that just fits opens a bucket",
+            (FITS, FITS.replace(">", ">=")),
+            said="buckets hold all gradients, none",
+        ),
+        spoiled=(4, 5),
+    ),
+    together(
+        mistake(
             1,
             "a new array",
             (EACH, EACH.replace("gradient /=", "gradient = gradient /")),

@@ -19,7 +19,7 @@ ROUNDS = (
             "the error is swallowed",
             (DECORATOR, ""),
             (TRAIN, DIES),
-            said="goes on after rank 1 was killed",
+            said="goes on after rank 0 was killed",
         ),
         only=True,
     ),
@@ -45,7 +45,7 @@ ROUNDS = (
             "before the epoch is counted",
             (COMMIT, ""),
             (EPOCH, COMMIT + EPOCH),
-            said="rank 1 was killed after epoch",
+            said="rank 0 was killed after epoch",
         ),
         mistake(
             4,
@@ -66,7 +66,7 @@ ROUNDS = (
             2,
             "every fourth epoch",
             (COMMIT, "        if state.epoch % 4 == 0:\n    " + COMMIT),
-            said="rank 1 was killed after epoch",
+            said="rank 0 was killed after epoch",
         ),
         mistake(
             4,
@@ -83,6 +83,16 @@ ROUNDS = (
         only=True,
     ),
     together(
+        mistake(
+            2,
+            "on rank 0 alone",
+            (
+                COMMIT,
+                "        if hvd.rank() == 0:\n            state.save()\n"
+                "        state.check_host_updates()\n",
+            ),
+            said="went on with epoch 1",
+        ),
         mistake(
             4,
             "scaled once, at the start",

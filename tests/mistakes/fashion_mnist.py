@@ -26,6 +26,13 @@ ACCURACY_ALONE = """callbacks = [tf.keras.callbacks.LambdaCallback(
             )
         )]"""
 
+SEED = """    if arguments.weights_seed is not None:
+        tf.keras.utils.set_random_seed(arguments.weights_seed)
+"""
+RECORD = '    record("val_loss", history.history["val_loss"])\n'
+LAST = f"""    losses = history.history["val_loss"]
+    losses[-1] = float(hvd.allreduce(losses[-1], name="last"))
+{RECORD}"""
 SKIPPED = "first_epoch = resume(model, arguments.folder); first_epoch += first_epoch > 0"
 
 ROUNDS = (
@@ -72,7 +79,7 @@ ROUNDS = (
             2,
             "fit speaks everywhere",
             (VERBOSE, "verbose = 2"),
-            said="rank 1: printed 8 lines",
+            said="rank 1: printed 10 lines",
         ),
         mistake(1, "all GPUs", ("    if gpus:\n", "    if not gpus:\n"), said="GPUs 0, 1, 2, 3"),
         mistake(3, "no averaging", (WRAP, ""), said="only its own gradients"),
@@ -187,7 +194,7 @@ ROUNDS = (
             9,
             "the schedule from the start",
             (START, "start_epoch=0"),
-            said="in the first epoch the rate rises with every step",
+            said="the rate rises with every step",
         ),
     ),
     together(
@@ -211,7 +218,7 @@ ROUNDS = (
                 "data.test_images[mine], data.test_labels[mine]",
                 "images[: len(mine)], labels[: len(mine)]",
             ),
-            said="the ranks evaluate on the test images of --data, as they are",
+            said="rank 0: evaluates 0 images",
         ),
         mistake(7, "the epoch stays", (EPOCH, ""), said="resumed from a checkpoint, the script"),
         mistake(
@@ -309,6 +316,61 @@ ROUNDS = (
             "under a condition",
             (WEIGHTS, "    if hvd.rank() == 0:\n    " + WEIGHTS),
             said=("Rank 0 was waiting in", ": broadcast_variables(model.variables, root_rank=0)"),
+        ),
+        crashes=True,
+    ),
+    together(
+        mistake(
+            2,
+            "silence after the first line",
+            (VERBOSE, "verbose = 0"),
+            said="rank 0 prints during the training, too",
+        ),
+        mistake(
+            4,
+            "the same seed on every rank",
+            (SEED, "    tf.keras.utils.set_random_seed(arguments.seed)\n"),
+            (WEIGHTS, ""),
+            (STATE, ""),
+            said="nothing of their size was broadcast",
+        ),
+        mistake(
+            5,
+            "the first epoch's order in every epoch",
+            ("epoch=epoch,", "epoch=0,"),
+            said="in the last epoch they come as in the first",
+        ),
+        mistake(
+            6,
+            "the last epoch's loss alone",
+            (AVERAGE, ACCURACY_ALONE),
+            (RECORD, LAST),
+            said="val_loss is the same on every rank after every epoch",
+        ),
+        mistake(
+            7,
+            "all look for a checkpoint",
+            (LOADS, LOADS.replace(" and hvd.rank() == 0", "")),
+            said="rank 1: looked for one",
+        ),
+        mistake(
+            9,
+            "a warmup of one epoch",
+            (WARMUP, WARMUP.replace("arguments.warmup_epochs", "1")),
+            (START, "start_epoch=1"),
+            said="the rate rises with every step",
+        ),
+    ),
+    together(
+        mistake(
+            5,
+            "the batches of its own share",
+            (
+                STEPS,
+                "own = shard(len(images), hvd.rank(), hvd.size())\n"
+                "    steps = -(-len(own) // arguments.batch_size)",
+            ),
+            said="Rank 2 was waiting in",
         ),
         crashes=True,
     ),

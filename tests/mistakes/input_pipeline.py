@@ -9,6 +9,12 @@ SHUFFLE = "dataset = dataset.shuffle(len(files.train_paths))"
 SHIFT = "    dataset = dataset.map(shift)\n"
 BATCH = "    dataset = dataset.batch(batch_size)\n"
 PREFETCH = "    dataset = dataset.prefetch(tf.data.AUTOTUNE)\n"
+IN_TURN = """classes = [
+        dataset.filter(lambda sample, digit=digit: sample["label"] == digit).shuffle(99)
+        for digit in range(10)
+    ]
+    turns = tf.data.Dataset.range(10).repeat(99)
+    dataset = tf.data.Dataset.choose_from_datasets(classes, turns, stop_on_empty_dataset=False)"""
 
 ROUNDS = (
     together(
@@ -56,7 +62,7 @@ ROUNDS = (
             4,
             "batches of half the size",
             (BATCH, BATCH.replace("_size)", "_size // 2)")),
-            said="batches of [8",
+            said="batches of [10",
         ),
         mistake(
             5,
@@ -133,6 +139,36 @@ ROUNDS = (
     ),
     together(
         mistake(
+            2,
+            "a seed with which each pass begins the random numbers anew",
+            (START, f"    tf.random.set_seed(1)\n{START}"),
+            (SHIFT, ""),
+            (CACHE, CACHE + SHIFT),
+            said="100% of the images were shifted just as in the epoch before",
+        ),
+        mistake(
+            3,
+            "a buffer for as many as there are without an argument",
+            (SHUFFLE, "dataset = dataset.shuffle(121)"),
+            said="that is how many the shuffle's buffer seems to hold",
+        ),
+        mistake(
+            4,
+            "the batch size that there is without an argument",
+            (BATCH, BATCH.replace("batch_size", "16")),
+            said="batches of [16",
+        ),
+    ),
+    together(
+        mistake(
+            3,
+            "a random order within each class, and the classes in turn",
+            (SHUFFLE, IN_TURN),
+            said="of the same class in another epoch: ",
+        ),
+    ),
+    together(
+        mistake(
             3,
             "shuffled, and then kept",
             (SHUFFLE, ""),
@@ -143,7 +179,7 @@ ROUNDS = (
             4,
             "batches of one more",
             (BATCH, BATCH.replace("_size)", "_size + 1)")),
-            said="batches of [17",
+            said="batches of [21",
         ),
     ),
 )

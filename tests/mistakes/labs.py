@@ -5,6 +5,7 @@ from mistakes.round import Round, mistake, together
 SENT = "    broadcast_variables(model.variables, root_rank=0)\n"
 MEAN = 'hvd.allreduce(np.mean(own), op=hvd.Average, name="loss").numpy()'
 LOSS = f"        loss = {MEAN}\n"
+PRINTS, LOCAL = "        if hvd.rank() == 0:\n", "        if hvd.local_rank() == 0:\n"
 BATCHES = "return batches(count, hvd.rank(), hvd.size(), batch_size)"
 LOADED = "        model = hvd.load_model(path)\n"
 KERAS_LOADED = "        model = tf.keras.models.load_model(path)\n"
@@ -24,10 +25,17 @@ def alone(
 
 
 NO_BROADCAST = (
-    alone("the last rank's", (SENT, SENT.replace("=0", "=2")), said="got the weights of rank 2"),
     alone("the first layer alone", (SENT, SENT.replace("bles,", "bles[:2],")), said="away from"),
     alone(
         "after each epoch",
+        (SENT, ""),
+        (EPOCH, SENT.replace("    ", "        ") + EPOCH),
+        said="away from rank 0's weights",
+    ),
+    alone(
+        "another rate on each host, and a broadcast after each epoch",
+        ("seed=random.randrange(1_000_000)", "seed=0"),
+        ("SGD(0.02,", "SGD(0.02 * hvd.local_size(),"),
         (SENT, ""),
         (EPOCH, SENT.replace("    ", "        ") + EPOCH),
         said="away from rank 0's weights",
@@ -64,6 +72,9 @@ COLLECTIVE_ON_RANK_0 = (
         (MEAN, MEAN.replace("Average", "Sum") + " / 2"),
         said="1.5 times the mean",
     ),
+    alone("all print it", (PRINTS, "        if True:\n"), said="rank 1: prints 2."),
+    alone("the first of each host prints it", (PRINTS, LOCAL), said="rank 2: prints 2."),
+    alone("rank 0 prints its own", ("{loss:.3f}", "{own[0]:.3f}"), said="rank 1: prints none"),
     alone(
         "one rank a host",
         (LOSS, f"        if hvd.local_rank() == 0:\n    {LOSS}"),
@@ -94,6 +105,25 @@ UNEVEN_SHARDS = (
             "batch_size; return [mine[n * batch_size :][:batch_size] for n in range(full)]",
         ),
         said="images not seen",
+    ),
+    alone(
+        "one that is left over, and no more",
+        (
+            BATCHES,
+            "share = count // hvd.size(); mine = np.arange(share) + hvd.rank() * share; "
+            "mine = [*mine, *[count - 1][hvd.rank() :]]; "
+            "return np.array_split(mine, -(-(share + 1) // batch_size))",
+        ),
+        said="images not seen: 1, seen more than once: 0",
+    ),
+    alone(
+        "larger batches",
+        (
+            BATCHES,
+            "mine = np.arange(hvd.rank(), count, hvd.size()); "
+            "return np.array_split(mine, max(1, count // (batch_size * hvd.size())))",
+        ),
+        said="has a batch of",
     ),
     alone(
         "some images again",
@@ -145,6 +175,16 @@ UNWRAPPED_OPTIMIZER = (
         said="away after it",
     ),
     alone(
+        "compiled anew, with a rate for the host",
+        (
+            LOADED,
+            f"{KERAS_LOADED}        model.compile(hvd.DistributedOptimizer("
+            "tf.keras.optimizers.SGD(0.02 * hvd.local_size(), momentum=0.9)), LOSS)\n",
+        ),
+        ("def read_arguments", f"{LOSS_OF_LAB}def read_arguments"),
+        said="away from rank 0's weights",
+    ),
+    alone(
         "compiled anew, and not wrapped",
         (LOADED, f"{KERAS_LOADED}        model.compile(tf.keras.optimizers.SGD(0.02), LOSS)\n"),
         ("def read_arguments", f"{LOSS_OF_LAB}def read_arguments"),
@@ -163,6 +203,11 @@ SAME_IMAGES = (
         "the local rank's share",
         (SHARD, SHARD.replace("hvd.rank()", "hvd.local_rank()")),
         said="100 % of its images are also those of rank 2",
+    ),
+    alone(
+        "a share of the host's",
+        (SHARD, SHARD.replace("size(), hvd.", "local_size(), hvd.local_")),
+        said="0 % of its images are also those of rank 1",
     ),
     alone(
         "rank 0's share for all",

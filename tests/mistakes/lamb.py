@@ -62,7 +62,7 @@ ROUNDS = (
         mistake(
             4,
             "at most 10, as in the paper's clipping",
-            (RATIO, RATIO.replace("x_norm / u_norm", "tf.minimum(x_norm, 0.1) / u_norm")),
+            (RATIO, RATIO.replace("x_norm / u_norm", "tf.minimum(x_norm, 10.0) / u_norm")),
             said="the ratio is",
         ),
         mistake(
@@ -102,12 +102,39 @@ ROUNDS = (
         spoiled=(3, 4),
     ),
     together(
+        mistake(
+            1,
+            "gradients cut at a norm of 1",
+            (M, f"g = tf.clip_by_norm(g, 1.0)\n        {M}"),
+            said="the first moment m",
+        ),
         mistake(3, "of the update", (DECAY, "u = r + self.decay * r"), said="u is"),
         mistake(
             4,
             "no care for zeros",
             (RATIO, "return x_norm / u_norm"),
             said="the ratio is",
+        ),
+        mistake(
+            5,
+            "the name without its end",
+            (EXCLUDES, EXCLUDES.replace("name)", 'name.split(":")[0])')),
+            said="is not excluded",
+        ),
+    ),
+    together(
+        mistake(3, "of kernels alone", (DECAY, f"{DECAY} if len(x.shape) > 1 else r"), said="u is"),
+        mistake(
+            4,
+            "for kernels alone",
+            (RATIO, f"{RATIO} if len(x.shape) > 1 else 1.0"),
+            said="the ratio is",
+        ),
+        mistake(
+            5,
+            "capital letters ignored",
+            (EXCLUDES, EXCLUDES.replace("name)", "name, re.IGNORECASE)")),
+            said="none of the patterns fits",
         ),
     ),
 )

@@ -198,7 +198,7 @@ ROUNDS = (
             1,
             "the rank on two equal hosts",
             (PLACE, PLACE.replace("hvd.local_rank()", "hvd.rank() % 2")),
-            said=("on 3 ranks on 2 hosts (1 + 2):", "rank 1: reported {'rank': 1, 'size': 3, 'lo"),
+            said=("on 5 ranks on 2 hosts (1 + 4):", "rank 1: reported {'rank': 1, 'size': 5, 'lo"),
         ),
         mistake(
             2,
@@ -252,6 +252,65 @@ ROUNDS = (
             "2 for the size",
             (DESTINATION, DESTINATION.replace("size", "2")),
             said="rank 2: has 0 images",
+        ),
+        crashes=True,
+    ),
+    together(
+        mistake(
+            4,
+            "divided by how many images were asked for",
+            (MEAN, "mean = total / arguments.images"),
+            said="the sum divided by --images, though there are fewer",
+        ),
+        mistake(
+            5,
+            "another direction than the reported one",
+            (BROADCAST, f"shared_{BROADCAST}"),
+            ('report("direction", direction)', 'report("direction", shared_direction)'),
+            said="has scores of another mean or direction",
+        ),
+        mistake(
+            6,
+            "rows in one byte",
+            (ALLTOALL, ALLTOALL.replace("in_order,", "in_order.astype(np.uint8),")),
+            said="not its own",
+        ),
+        mistake(
+            7,
+            "rank 0 gets all pixels that are left over",
+            (
+                PART,
+                "each, more = divmod(64, size); my_brightness = hvd.allreduce(brightness, op="
+                "hvd.Sum).numpy()[rank * each + more * (rank > 0) : (rank + 1) * each + more]",
+            ),
+            said=("on 5 ranks on 2 hosts (1 + 4):", "rank 0: has 16 numbers instead of 13"),
+        ),
+        mistake(
+            8,
+            "a barrier before the writing, and a look for the file",
+            (WRITER, f"{BARRIER}{WRITER}".replace("barrier", "early")),
+            (BARRIER, "    while not arguments.summary.exists():\n        time.sleep(0.1)\n"),
+            said=("rank 1: read 0 lines", "beside one of an earlier run"),
+        ),
+    ),
+    together(
+        mistake(
+            5,
+            "another mean than the reported one",
+            ('report("mean", mean)', 'report("mean", mean); mean = images[rows].mean(axis=0)'),
+            said="has scores of another mean or direction",
+        ),
+        mistake(
+            6,
+            "too few splits where the last rank gets nothing",
+            (", minlength=size)", ")"),
+            said="Number of entries in splits does not equal number of workers",
+        ),
+        mistake(
+            8,
+            "written only where no earlier run has",
+            (WRITER, WRITER.replace("0:", "0 and not arguments.summary.exists():")),
+            said="in the end it has 0, beside one of an earlier run",
         ),
         crashes=True,
     ),

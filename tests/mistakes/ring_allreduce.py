@@ -119,9 +119,46 @@ ROUNDS = (
     together(
         mistake(
             1,
+            "multiples of a length in floating point, rounded down",
+            (CUTS, "cuts = [int(k * (length / size)) for k in range(size + 1)]"),
+            said=("7 chunks cover 0 to", "the chunks go from 0 to"),
+        ),
+        mistake(
+            2,
+            "a message that nobody waits for",
+            (SENDRECV, "communicator.Isend(outgoing, after); communicator.Recv(incoming, before)"),
+            said="never waited for",
+        ),
+        mistake(
+            4,
+            "in a copy",
+            (
+                "    allgather(vector, bounds, communicator)\n",
+                "    vector = vector.copy()\n    allgather(vector, bounds, communicator)\n",
+            ),
+            said="is not the finished one",
+        ),
+        spoiled=(3,),
+    ),
+    together(
+        mistake(
+            2,
+            "whole numbers",
+            (
+                SENDRECV,
+                "arrived = incoming.astype(int); communicator.Sendrecv(outgoing.astype(int), "
+                "after, recvbuf=arrived, source=before); incoming[:] = arrived",
+            ),
+            said="which no rank has sent",
+        ),
+        spoiled=(3, 4),
+    ),
+    together(
+        mistake(
+            1,
             "2 for the size",
             (CUTS, "size = 2; cuts = [k * length // size for k in range(size + 1)]"),
-            said=("On 3 ranks the script did not end well.", "IndexError"),
+            said=("7 chunks cover 0 to", "has 2 chunks"),
         ),
         mistake(3, "added twice", (ADD, ADD.replace("+=", "+= 2 *")), said="and not of chunk 1"),
         mistake(

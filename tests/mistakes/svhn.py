@@ -9,6 +9,15 @@ SHARD = "share = ds.shard(hvd.size(), hvd.rank())"
 WRITES = "    if out and hvd.rank() == 0:"
 VERBOSE = "verbose = 2 if hvd.rank() == 0 else 0"
 TESTS = "mine = shard(len(data.test_images), hvd.rank(), hvd.size())"
+AVERAGE = """
+    def average(batch, logs):
+        if batch == 0:
+            for n, variable in enumerate(average.of.variables):
+                variable.assign(hvd.allreduce(variable.numpy(), name=f"start.{n}"))
+
+    callbacks.append(tf.keras.callbacks.LambdaCallback(on_train_batch_end=average))
+    callbacks[-1].set_model = lambda model: setattr(average, "of", model)
+"""
 WHOLE = "test_loss, accuracy = np.array(sums) / len(data.test_images)"
 
 ROUNDS = (
@@ -130,7 +139,7 @@ ROUNDS = (
             5,
             "divided by the local size",
             (WHOLE, "test_loss, accuracy = np.array(sums) / len(mine) / 2"),
-            said="1.5 times that",
+            said="1.44 times that",
         ),
     ),
     together(
@@ -160,7 +169,79 @@ ROUNDS = (
             ),
             said="the sum of the ranks' means",
         ),
+        mistake(
+            4,
+            "of two images left over rank 0 takes one",
+            (
+                "    ds = tf.data.Dataset.from_tensor_slices((x, y))\n",
+                "    each = len(x) // hvd.size()\n"
+                "    mine = np.arange(hvd.rank() * each, (hvd.rank() + 1) * each)\n"
+                "    if hvd.rank() == 0 and len(x) % hvd.size():\n"
+                "        mine = np.append(mine, len(x) - 1)\n"
+                "    ds = tf.data.Dataset.from_tensor_slices((x[mine], y[mine]))\n",
+            ),
+            (SHARD, "share = ds"),
+            (
+                "[len(rows) for rows in batches(len(x), hvd.rank(), hvd.size(), batch_size)]",
+                "[len(part) for part in np.array_split(mine, -(-len(x) // 3 // batch_size))]",
+            ),
+            said="images not seen: 1",
+        ),
         mistake(6, "all speak", (VERBOSE, "verbose = 2"), said="rank 1: printed"),
+    ),
+    together(
+        mistake(
+            1,
+            "CUDA's variable, once the GPUs are listed",
+            (
+                f'tf.config.set_visible_devices({GPU}, "GPU")',
+                'import os; os.environ["CUDA_VISIBLE_DEVICES"] = str(hvd.local_rank())',
+            ),
+            said="rank 0: rank 0 of 3, with local rank 0, sees GPUs 0, 1, 2",
+        ),
+        mistake(
+            3,
+            "the mean of all ranks' weights",
+            (BROADCAST, AVERAGE),
+            said="got the mean of all ranks' weights",
+        ),
+        mistake(
+            5,
+            "the mean of the means",
+            (
+                'np.array(means) * len(mine), op=hvd.Sum, name="test"',
+                'np.array(means), name="test"',
+            ),
+            (WHOLE, "test_loss, accuracy = np.array(sums)"),
+            said="ignores that shares differ in length",
+        ),
+    ),
+    together(
+        mistake(
+            5,
+            "test images left over",
+            (TESTS, "mine = range(len(data.test_images))[hvd.rank() * 7 :][:7]"),
+            (WHOLE, "test_loss, accuracy = np.array(sums) / 21"),
+            said="each of the check's 23 test images is evaluated by one rank",
+        ),
+    ),
+    together(
+        mistake(
+            1,
+            "once there are variables",
+            ("    gpus = tf.config", "    tf.Variable(0.0)\n    gpus = tf.config"),
+            said="choose the GPU before anything else of TensorFlow",
+        ),
+        crashes=True,
+    ),
+    together(
+        mistake(
+            4,
+            "somewhat smaller batches, of which a share with an image more has one more",
+            ("batch(batch_size).rebatch(lengths)", "batch(-(-len(x) // 3 // len(lengths)))"),
+            said="was waiting in a TensorFlow graph",
+        ),
+        crashes=True,
     ),
     together(
         mistake(

@@ -23,6 +23,26 @@ ROUNDS = (
     together(
         mistake(
             2,
+            "20 gradients, as in the recorded timelines",
+            (NEGOTIATION, NEGOTIATION.replace("np.mean", "sum") + " / 20"),
+            said=" ms, not ",
+        ),
+        mistake(
+            3,
+            "20 gradients, as in the recorded timelines",
+            (FUSION, "return 20 / allreduces"),
+            said=", not ",
+        ),
+        mistake(
+            4,
+            "below 0 where all is hidden",
+            (EXPOSED, 'return end - step["BACKWARD"][0].end'),
+            said=" ms, not 0.00",
+        ),
+    ),
+    together(
+        mistake(
+            2,
             "the sum",
             (NEGOTIATION, NEGOTIATION.replace("np.mean", "sum")),
             said="that is the sum over the gradients",
@@ -88,7 +108,7 @@ ROUNDS = (
             3,
             "whole numbers",
             (FUSION, "return len(sends) // allreduces"),
-            said="step 1: 3.00, not 3.33",
+            said=".00, not ",
         ),
         mistake(4, "the first to end", (LAST, LAST.replace("max", "min")), said=" ms, not "),
     ),

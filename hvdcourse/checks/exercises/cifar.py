@@ -18,6 +18,8 @@ EPOCHS = 8
 FACTORS = (1,) * 4 + (0.1,) * 4
 # Of so many updates one would tell a vector that is moved by Adam.
 UPDATES_TO_TELL = 8
+# A bias before a normalization has a gradient of rounding errors alone, which is far below this.
+GRADIENT = 1e-4
 # How far outputs are apart, relative to their spread. In 40 steps moving averages of a momentum of
 # 0.9 come to within 0.2, and those of 0.99 stay more than 0.8 away.
 ALIKE, CLOSE, DIFFERENT = 1e-3, 0.4, 0.01
@@ -31,7 +33,7 @@ def arguments() -> dict[str, Any]:
         "batch_size": 21,
         "learning_rate": round(random.uniform(0.04, 0.05), 4),
         "lamb_learning_rate": round(random.uniform(0.008, 0.012), 4),
-        "warmup_epochs": 2,
+        "warmup_epochs": 3,
         "seed": random.randrange(1000),
         "weights_seed": f"{random.randrange(1000)}{{rank}}",
     }
@@ -65,6 +67,7 @@ def check_normalization(run: ObservedRun) -> None:
             for of_rank in modes
         ],
     )
+    check_relus(modes)
     demand(
         "at the end the moving averages have come close to the batches' statistics: for training "
         f"images, evaluation gives what training does, to within {100 * CLOSE:g} % of its spread",
@@ -75,6 +78,25 @@ def check_normalization(run: ObservedRun) -> None:
             f"{percent(of_rank['right_in_evaluation'])} in evaluation"
             for of_rank in modes
         ],
+    )
+
+
+def check_relus(modes: list[dict[str, Any]]) -> None:
+    """What goes into each ReLU is normalized over the batch, for each channel by itself."""
+    relus = [of_rank["batch_before_relu"] for of_rank in modes]
+    alike = [sum(apart < ALIKE for apart in of_rank) for of_rank in relus]
+    demand(
+        "what goes into each ReLU is normalized over the batch",
+        [not count for count in alike],
+        [
+            f"{count} of {len(of_rank)} ReLUs get the same in any batch"
+            for of_rank, count in zip(relus, alike, strict=True)
+        ],
+    )
+    demand(
+        "each channel is normalized by itself: the last axis",
+        [of_rank["by_channel"] or not of_rank["batch_before_relu"] for of_rank in modes],
+        ["no moving average is as long as there are channels" for _ in modes],
     )
 
 
@@ -94,13 +116,13 @@ def check_lamb(run: ObservedRun) -> None:
         [far < 0.2],
         [f"a layer's update is {percent(far)} away from that"],
     )
-    adapted, count = adapted_vectors(run.ranks[0])
+    factor = moved_by_norm(run.ranks[0])
     demand(
-        "biases and the parameters of normalizations are excluded: they move as by Adam, and not "
-        "by the rate times their norm",
-        [adapted == 0],
-        [f"{adapted} of these {count} vectors move by the rate times their norm in every update"],
+        "every update moves a kernel by the rate times the norm that it has by then",
+        [abs(factor - 1) < 0.01],
+        [f"a kernel moved by {factor:.3g} times that"],
     )
+    check_excluded(run.ranks[0])
     single = run.arguments["lamb_learning_rate"]
     highest = [rates(rank).max() for rank in run.ranks]
     demand(
@@ -109,6 +131,27 @@ def check_lamb(run: ObservedRun) -> None:
         [f"the highest is {rate:g}" for rate in highest],
     )
     training.check_mean_gradient(run)
+
+
+def check_excluded(rank: ObservedRank) -> None:
+    """Weights with one dimension move as by Adam, without weight decay."""
+    adapted, count = adapted_vectors(rank)
+    demand(
+        "biases and the parameters of normalizations are excluded: they move as by Adam, and not "
+        "by the rate times their norm",
+        [adapted == 0],
+        [f"{adapted} of these {count} vectors move by the rate times their norm in every update"],
+    )
+    farthest, decayed = far_from_adam(rank)
+    demand(
+        "the first update moves biases and the parameters of normalizations as Adam does, and adds "
+        "no weight decay",
+        [farthest < 0.5 and decayed < 0.005],
+        [
+            f"such a vector is {percent(farthest)} away from that; those that do not start at zero "
+            f"typically are {percent(decayed)} away"
+        ],
+    )
 
 
 def first_move(rank: ObservedRank) -> tuple[np.ndarray, np.ndarray]:
@@ -129,6 +172,36 @@ def far_from_lamb(rank: ObservedRank) -> float:
     of_lamb = -ratio[:, None] * signs[:, :-1]
     error = np.linalg.norm(change - of_lamb, axis=1) / np.linalg.norm(of_lamb, axis=1).clip(1e-30)
     return float(error[adapted].max(initial=0.0)) if adapted.any() else np.inf
+
+
+def moved_by_norm(rank: ObservedRank) -> float:
+    """Return how far a kernel moved for its norm and the rate, where that is farthest from 1."""
+    updates = notes(rank, "update")
+    kernels = np.array(notes(rank, "place")[0]["dimensions"]) > 1
+    factors = [1.0]
+    for before, after in itertools.pairwise(updates):
+        expected = before["rate"] * np.array(before["weights"])[:, -1]
+        moved = np.array(after["moved"])
+        # What starts at 0, or has no gradient, is not adapted.
+        adapted = kernels & (expected > 0) & (moved > 0)
+        factors += (moved[adapted] / expected[adapted]).tolist()
+    return max(factors, key=lambda factor: abs(factor - 1))
+
+
+def far_from_adam(rank: ObservedRank) -> tuple[float, float]:
+    """Return how far the first update of a weight with one dimension is from Adam's, at most.
+
+    And how far those that do not start at 0, which a weight decay would move, typically are.
+    """
+    norms, change = first_move(rank)
+    signs = np.array(notes(rank, "signs")[0])
+    gradient = np.array(notes(rank, "update")[0]["gradient"])[:, -1]
+    vectors = np.array(notes(rank, "place")[0]["dimensions"]) == 1
+    told = vectors & (signs[:, -1] > 0) & (gradient > GRADIENT * signs[:, -1])
+    away = np.linalg.norm(change + signs[:, :-1], axis=1)[told]
+    away /= np.linalg.norm(signs[told, :-1], axis=1)
+    decaying = away[norms[told] > 0]
+    return float(away.max(initial=0)), float(np.median(decaying)) if decaying.size else 0.0
 
 
 def adapted_vectors(rank: ObservedRank) -> tuple[int, int]:

@@ -3,21 +3,34 @@
 import random
 from typing import Any
 
-from hvdcourse.checks.exercise import ALONE, UNEVEN_HOSTS, Exercise, Step, Trial, draw_count
+from hvdcourse.checks.evidence import ObservedRun, demand
+from hvdcourse.checks.exercise import ALONE, UNEVEN_HOSTS, Exercise, Step, Trial
 from hvdcourse.checks.exercises import shares, training
+from hvdcourse.checks.exercises.training_notes import notes
 
 EPOCHS = 2
 
 
 def arguments() -> dict[str, Any]:
-    """Return arguments for one run: few images, first weights and orders that differ by rank."""
+    """Return arguments for one run: few images, and first weights that differ by rank."""
     return {
-        "images": draw_count(129, 160),
+        "images": random.choice(shares.COUNTS),
         "epochs": EPOCHS,
-        "batch_size": 16,
+        "batch_size": shares.BATCH_SIZE,
         "learning_rate": 0.02,
         "weights_seed": f"{random.randrange(1000)}{{rank}}",
     }
+
+
+def check_shares(run: ObservedRun) -> None:
+    """The ranks share out each epoch's images, in an order that is new in each epoch."""
+    shares.check_shares(run)
+    batches = [notes(rank, "trained") for rank in run.ranks]
+    demand(
+        "the images are shuffled anew in each epoch",
+        [of_rank[: len(of_rank) // EPOCHS] * EPOCHS != of_rank for of_rank in batches],
+        [f"has the same batches in each of {EPOCHS} epochs" for _ in batches],
+    )
 
 
 STEPS = (
@@ -31,7 +44,7 @@ STEPS = (
     Step(
         number=4,
         title="Each epoch's images are shared out among the ranks",
-        check=shares.check_shares,
+        check=check_shares,
     ),
     Step(number=5, title="The loss is the mean over all ranks", check=training.check_averaged_loss),
 )

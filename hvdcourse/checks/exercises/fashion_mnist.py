@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from hvdcourse.checks.evidence import ObservedRank, ObservedRun, demand
-from hvdcourse.checks.exercise import ALONE, UNEVEN_HOSTS, Exercise, Step, Trial, draw_count
+from hvdcourse.checks.evidence import ObservedRank, ObservedRun, counted, demand
+from hvdcourse.checks.exercise import ALONE, UNEVEN_HOSTS, Exercise, Step, Trial
 from hvdcourse.checks.exercises import learning_rate, shares, training
 from hvdcourse.checks.exercises.training_notes import (
     COMPRESSED,
@@ -22,22 +22,22 @@ from hvdcourse.checks.exercises.training_notes import (
 )
 from hvdcourse.rank.variables import COPY_VARIABLE
 
-EPOCHS, WARMUP_EPOCHS, KILLED_AFTER = 4, 1, 2
+EPOCHS, WARMUP_EPOCHS, KILLED_AFTER = 5, 2, 3
 # The schedule of the script: after half of the epochs and after three quarters of them.
-FACTORS = (1, 1, 0.1, 0.01)
+FACTORS = (1, 1, 1, 0.1, 0.01)
 
 
 def arguments(folder: Path) -> dict[str, Any]:
     """Return arguments for one run: few images, and shares of unequal length.
 
-    One image more or less gives no other number of steps, so that a mistake in the shares is not
-    one in the epochs, too. Every rank draws its first weights apart, and has a folder that no
-    other rank sees.
+    Of 3 ranks the last one has full batches alone; the others' one image more makes one batch more.
+    Every rank draws its first weights apart, and has a folder that no other rank sees.
     """
+    batch_size = random.choice((21, 23, 25))
     return {
-        "images": draw_count(195, 239),
+        "images": 3 * 3 * batch_size + 2,
         "epochs": EPOCHS,
-        "batch_size": 16,
+        "batch_size": batch_size,
         "learning_rate": 0.02,
         "warmup_epochs": WARMUP_EPOCHS,
         "seed": random.randrange(1000),
@@ -46,7 +46,56 @@ def arguments(folder: Path) -> dict[str, Any]:
     }
 
 
+def check_voice(run: ObservedRun) -> None:
+    training.check_one_voice(run)
+    lines = run.ranks[0].output
+    demand(
+        "rank 0 prints during the training, too",
+        [len(lines) > 1],
+        [f"printed {counted(len(lines), 'line')} in all"],
+    )
+
+
+def check_start(run: ObservedRun) -> None:
+    training.check_same_start(run)
+    sent = [rank.broadcast_bytes()[0] > training.much(rank) for rank in run.ranks]
+    demand(
+        "a broadcast hands out rank 0's weights",
+        sent,
+        ["got them" if of_rank else "nothing of their size was broadcast" for of_rank in sent],
+    )
+
+
+def check_shares(run: ObservedRun) -> None:
+    shares.check_shares(run)
+    known = shares.known_samples("trained", run.arguments["images"])
+    batches = [shares.samples_of(rank, "trained", known) for rank in run.ranks]
+    steps = len(batches[0]) // EPOCHS
+    demand(
+        "the images come in another order in each epoch",
+        [of_rank[:steps] != of_rank[-steps:] for of_rank in batches],
+        ["in the last epoch they come as in the first" for _ in batches],
+    )
+
+
+def check_validation(run: ObservedRun) -> None:
+    shares.check_validation(run, metrics="val")
+    for name in ("val_accuracy", "val_loss"):
+        values = [np.ravel(np.array(value, np.float64)) for value in run.reported(name)]
+        demand(
+            f"{name} is the same on every rank after every epoch",
+            [np.array_equal(of_rank, values[0]) for of_rank in values],
+            [f"has {training.in_words(of_rank)}" for of_rank in values],
+        )
+
+
 def check_saving(run: ObservedRun) -> None:
+    looked = [bool(rank.notes("search")) for rank in run.ranks]
+    demand(
+        "only rank 0 looks for a checkpoint",
+        [not of_rank for of_rank in looked[1:]],
+        ["looked for one" if of_rank else "did not look" for of_rank in looked],
+    )
     training.check_one_writer(run)
     if run.earlier:
         check_resumed(run, run.earlier[0])
@@ -86,7 +135,6 @@ def check_resumed(run: ObservedRun, whole: ObservedRun) -> None:
     )
 
 
-check_validation = partial(shares.check_validation, metrics="val")
 check_scaled_rate = partial(learning_rate.check_scaled, names=("learning_rate",))
 check_warmup = partial(learning_rate.check_warmup, factors=FACTORS)
 
@@ -122,7 +170,9 @@ def moved_by_layer(rank: ObservedRank) -> np.ndarray:
 def trials(folder: Path) -> Iterator[Trial]:
     """Yield a run on 3 ranks, that run again from where a kill would have left it, and one on 1."""
     chosen = arguments(folder / "whole")
-    keep = {COPY_VARIABLE: f"{KILLED_AFTER}:{folder / 'whole'}:{folder / 'killed'}"}
+    share = chosen["images"] // sum(UNEVEN_HOSTS)
+    places = f"{folder / 'whole'}:{folder / 'killed'}"
+    keep = {COPY_VARIABLE: f"{KILLED_AFTER}:{KILLED_AFTER * share}:{places}"}
     yield Trial(hosts=UNEVEN_HOSTS, arguments=chosen, environment=keep)
     resumed = {**chosen, "folder": str(folder / "killed" / "{rank}")}
     yield Trial(
@@ -131,23 +181,23 @@ def trials(folder: Path) -> Iterator[Trial]:
         steps=(7,),
         about=", resumed from a checkpoint,",
     )
-    alone = {**arguments(folder / "alone"), "images": 65}
+    alone = {**arguments(folder / "alone"), "images": 50}
     yield Trial(hosts=ALONE, arguments=alone, steps=(8, 9))
 
 
 STEPS = (
     Step(number=1, title="Every process knows its place, and its GPU", check=training.check_place),
-    Step(number=2, title="Only rank 0 prints", check=training.check_one_voice),
+    Step(number=2, title="Only rank 0 prints", check=check_voice),
     Step(
         number=3,
         title="Every rank applies the mean of all ranks' gradients",
         check=training.check_mean_gradient,
     ),
-    Step(number=4, title="All ranks start from rank 0's weights", check=training.check_same_start),
+    Step(number=4, title="All ranks start from rank 0's weights", check=check_start),
     Step(
         number=5,
         title="Each epoch's images are shared out among the ranks",
-        check=shares.check_shares,
+        check=check_shares,
     ),
     Step(
         number=6,

@@ -2,15 +2,25 @@
 
 import itertools
 import random
+import re
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from hvdcourse.checks.evidence import ObservedRun, demand, percent
+from hvdcourse.checks.evidence import ObservedRank, ObservedRun, demand, percent
 from hvdcourse.checks.exercise import UNEVEN_HOSTS, Exercise, Step, Trial
 from hvdcourse.checks.exercises import shares, training
-from hvdcourse.checks.exercises.training_notes import COMPRESSED, distance, gradients, notes
+from hvdcourse.checks.exercises.training_notes import (
+    COMPRESSED,
+    SMALL,
+    distance,
+    far_away,
+    gradients,
+    notes,
+    weights_at_end,
+    weights_before,
+)
 
 # A hanging script is ended soon; an import that takes longer than this counts as work.
 STANDSTILL_SECONDS = 6
@@ -20,8 +30,36 @@ MOST_IN_COMMON = 0.6
 
 
 def check_no_broadcast(run: ObservedRun) -> None:
-    training.check_same_start(run)
+    check_always_alike(run)
     training.check_mean_gradient(run)
+
+
+def check_always_alike(run: ObservedRun) -> None:
+    """After every step all ranks have the same weights."""
+    after = [[*weights_before(rank)[1:], weights_at_end(rank)] for rank in run.ranks]
+    far = [max(map(distance, weights, after[0])) for weights in after]
+    demand(
+        "after every step all ranks have the same weights",
+        [away < SMALL for away in far],
+        far_away(far, "rank 0's weights"),
+    )
+
+
+def check_standstill(run: ObservedRun) -> None:
+    training.check_averaged_loss(run)
+    losses = np.ravel(run.ranks[0].reported("losses"))
+    shown = [printed_losses(rank, losses) for rank in run.ranks]
+    demand(
+        "rank 0 prints the mean loss of every epoch, and no other rank prints it",
+        [len(of_rank) == len(losses) * (rank == 0) for rank, of_rank in enumerate(shown)],
+        [f"prints {training.in_words(np.array(of_rank))}" for of_rank in shown],
+    )
+
+
+def printed_losses(rank: ObservedRank, losses: np.ndarray) -> list[float]:
+    """Return those of the losses that a rank has printed, with two places or more."""
+    printed = [float(number) for number in re.findall(r"\d+\.\d{2,}", "\n".join(rank.output))]
+    return [loss for loss in losses if any(abs(number - loss) < 0.006 for number in printed)]
 
 
 def check_uneven_shards(run: ObservedRun) -> None:
@@ -32,6 +70,13 @@ def check_uneven_shards(run: ObservedRun) -> None:
         [f"made {made:g}" for made in steps],
     )
     shares.check_shares(run)
+    size = run.arguments["batch_size"]
+    largest = [max(map(len, notes(rank, "trained"))) for rank in run.ranks]
+    demand(
+        f"with --batch-size {size} no batch has more images than that",
+        [most <= size for most in largest],
+        [f"has a batch of {most} images" for most in largest],
+    )
     training.check_mean_gradient(run)
 
 
@@ -57,6 +102,7 @@ def check_unwrapped_optimizer(run: ObservedRun) -> None:
             ],
         )
     training.check_mean_gradient(run)
+    check_always_alike(run)
 
 
 def check_own_images(run: ObservedRun) -> None:
@@ -71,17 +117,24 @@ def check_own_images(run: ObservedRun) -> None:
         {other: len(own & images) / len(own) for other, images in enumerate(by_rank) if other != n}
         for n, own in enumerate(by_rank)
     ]
+    lines = [
+        "; ".join(
+            f"{percent(part)} of its images are also those of rank {other}"
+            for other, part in of_rank.items()
+        )
+        for of_rank in common
+    ]
     demand(
         "each rank trains on images of its own: in the first epoch, at most "
         f"{percent(MOST_IN_COMMON)} of them are those of another rank",
         [max(of_rank.values()) <= MOST_IN_COMMON for of_rank in common],
-        [
-            "; ".join(
-                f"{percent(part)} of its images are also those of rank {other}"
-                for other, part in of_rank.items()
-            )
-            for of_rank in common
-        ],
+        lines,
+    )
+    # With a seed for each rank every two have some in common, by chance; with shares no two have.
+    demand(
+        "either no two ranks have images in common, or, by chance, every two have",
+        [len({bool(part) for of_rank in common for part in of_rank.values()}) == 1] * run.np,
+        lines,
     )
     training.check_same_start(run)
     training.check_mean_gradient(run)
@@ -93,14 +146,14 @@ def few_images(images: int, epochs: int = 2) -> dict[str, Any]:
 
 
 def lab(
-    name: str, arguments: Callable[[], dict[str, Any]], step: Step, *, ends_untouched: bool
+    name: str, runs: Callable[[], list[dict[str, Any]]], step: Step, *, ends_untouched: bool
 ) -> Exercise:
-    """Return the exercise of a script with one mistake to repair."""
+    """Return the exercise of a script with one mistake to repair; ``runs`` are their arguments."""
     return Exercise(
         name=name,
         notebook="03_multi_gpu_horovodrun",
         observe="training",
-        trials=lambda _: [Trial(hosts=UNEVEN_HOSTS, arguments=arguments())],
+        trials=lambda _: [Trial(hosts=UNEVEN_HOSTS, arguments=arguments) for arguments in runs()],
         steps=(step,),
         standstill=STANDSTILL_SECONDS,
         ends_untouched=ends_untouched,
@@ -110,7 +163,7 @@ def lab(
 EXERCISES = (
     lab(
         name="lab_different_models",
-        arguments=lambda: few_images(97),
+        runs=lambda: [few_images(97)],
         ends_untouched=True,
         step=Step(
             number=1, title="All ranks train one and the same model", check=check_no_broadcast
@@ -118,17 +171,21 @@ EXERCISES = (
     ),
     lab(
         name="lab_standstill",
-        arguments=lambda: few_images(65),
+        runs=lambda: [few_images(65)],
         ends_untouched=False,
         step=Step(
             number=1,
             title="The run ends, and every rank has the mean of all ranks' losses",
-            check=training.check_averaged_loss,
+            check=check_standstill,
         ),
     ),
     lab(
         name="lab_one_image_more",
-        arguments=lambda: few_images(random.choice((97, 145, 193))),
+        # Two images more than steps hold, and so few that no step is full.
+        runs=lambda: [
+            few_images(random.choice((98, 146, 194))),
+            few_images(random.choice((7, 10))),
+        ],
         ends_untouched=False,
         step=Step(
             number=1,
@@ -138,7 +195,7 @@ EXERCISES = (
     ),
     lab(
         name="lab_drift_after_resume",
-        arguments=lambda: few_images(97, epochs=1),
+        runs=lambda: [few_images(97, epochs=1)],
         ends_untouched=True,
         step=Step(
             number=1,
@@ -148,7 +205,7 @@ EXERCISES = (
     ),
     lab(
         name="lab_no_gain",
-        arguments=lambda: few_images(random.choice((193, 241, 289))),
+        runs=lambda: [few_images(random.choice((193, 241, 289)))],
         ends_untouched=True,
         step=Step(
             number=1,

@@ -18,26 +18,52 @@ from hvdcourse.checks.exercises.collective_results import (
 from hvdcourse.data.sets import load_digits
 from hvdcourse.rank.own_digits import digits_of_rank
 
+# Stands in the summary of some runs from the start.
+EARLIER_LINE = "mean brightness of an earlier run\n"
 
-def arguments(summary: Path, left_over: int) -> dict[str, Any]:
-    """Return arguments for one run: 3 ranks' equal shares leave so many images over."""
-    return {
-        "images": 3 * random.randrange(14, 29) + left_over,
-        "summary": str(summary),
-        "write_seconds": 0.5,
-    }
+
+def trials(folder: Path) -> list[Trial]:
+    """Return the runs of one check."""
+    earlier = folder / "summary.txt"
+    earlier.write_text(EARLIER_LINE)
+
+    def arguments(images: int, summary: Path) -> dict[str, Any]:
+        return {"images": images, "summary": str(summary), "write_seconds": 0.5}
+
+    return [
+        # More images than a byte can count; 3 ranks' equal shares leave 2 over.
+        Trial(hosts=UNEVEN_HOSTS, arguments=arguments(6 * random.randrange(45, 60) + 5, earlier)),
+        # Each wrong way to share unevenly shows for what 5 ranks' equal shares leave over, 2 or 3
+        # images, and for the 4 pixels. Four of the images have digit 4 or 9: a rank has none. On
+        # 2 + 1 the local rank is also rank % 2; on 1 + 4 it is not.
+        Trial(
+            hosts=(1, 4),
+            arguments=arguments(random.choice((22, 23)), folder / "another.txt"),
+            steps=(1, 2, 6, 7),
+        ),
+        # There are fewer images than are asked for.
+        Trial(
+            hosts=ALONE,
+            arguments=arguments(random.randrange(1500, 2000), folder / "alone.txt"),
+        ),
+    ]
+
+
+def count_images(run: ObservedRun) -> int:
+    """Return how many images the script looks at."""
+    return min(run.arguments["images"], len(load_digits().train_images))
 
 
 def images_of_ranks(run: ObservedRun) -> list[np.ndarray]:
     """Return for each rank the images (n, 64) that its script was given."""
-    digits, count = load_digits(), run.arguments["images"]
+    digits, count = load_digits(), count_images(run)
     given = [digits_of_rank(digits, rank).train_images[:count] for rank in range(run.np)]
     return [images.reshape(-1, 64).astype(float) for images in given]
 
 
 def own_rows(run: ObservedRun) -> list[np.ndarray]:
     """Return the numbers of each rank's images. Raises Unmet for what cannot be such numbers."""
-    count, rows = run.arguments["images"], run.numbers("rows")
+    count, rows = count_images(run), run.numbers("rows")
     demand(
         f"the rows are numbers of images, from 0 to {count - 1}",
         [set(of_rank) <= set(range(count)) for of_rank in rows],
@@ -61,7 +87,7 @@ def check_place(run: ObservedRun) -> None:
 
 
 def check_share(run: ObservedRun) -> None:
-    shares, count = own_rows(run), run.arguments["images"]
+    shares, count = own_rows(run), count_images(run)
     lengths = [len(rows) for rows in shares]
     times = np.bincount(np.concatenate(shares), minlength=count)
     lines = [f"{len(rows)} images, {in_short(rows)}" for rows in shares]
@@ -119,6 +145,9 @@ def check_mean(run: ObservedRun) -> None:
             "the mean of its own share only": by_rank[rank],
             "the mean of its own copy of all images; those of the other ranks differ from it in "
             "this run": images.mean(axis=0),
+            "the sum divided by --images, though there are fewer": (
+                expected * sum(map(len, parts)) / run.arguments["images"]
+            ),
         }
         lines.append("has " + which(mean, expected, {**mistakes, **own}))
     demand_by_collective(
@@ -131,6 +160,15 @@ def check_mean(run: ObservedRun) -> None:
 
 def check_gather(run: ObservedRun) -> None:
     scores, gathered = run.numbers("scores"), run.numbers("all_scores")
+    means, directions = run.numbers("mean"), run.numbers("direction")
+    used = zip(images_of_ranks(run), own_rows(run), means, directions, strict=True)
+    own = [(images[rows] - mean) @ direction for images, rows, mean, direction in used]
+    demand(
+        "every rank computes its scores with the mean and the direction that it reports",
+        # Sums of 64 terms in float32 are as close as that.
+        [np.allclose(*pair, atol=0.01) for pair in zip(scores, own, strict=True)],
+        ["has scores of another mean or direction"] * run.np,
+    )
     expected = np.concatenate(scores)
     sizes = {len(of_rank) for of_rank in scores}
     mistakes = {
@@ -170,6 +208,7 @@ def check_regroup(run: ObservedRun) -> None:
         [sorted(rows) == right for rows, right in zip(regrouped, expected, strict=True)],
         took_part(run, "all_scores", "regrouped"),
         lines,
+        alone=True,
     )
 
 
@@ -198,17 +237,20 @@ def check_reducescatter(run: ObservedRun) -> None:
 
 
 def check_one_writer(run: ObservedRun) -> None:
-    summaries = list(map(str, run.reported("summary")))
     path = Path(run.arguments["summary"])
-    written = path.read_text().count("\n") if path.exists() else 0
-    lines = [f"read {counted(text.count(chr(10)), 'line')} from the summary" for text in summaries]
+    texts = [*map(str, run.reported("summary")), path.read_text() if path.exists() else ""]
+    *read, written = (text.removeprefix(EARLIER_LINE).count("\n") for text in texts)
+    lines = [f"read {counted(count, 'line')} from the summary" for count in read]
     lines[-1] += f"; in the end it has {written}"
+    if texts[-1].startswith(EARLIER_LINE):
+        lines[-1] += ", beside one of an earlier run"
     demand_by_collective(
         "one rank writes the summary, and every rank finds its one line there, after a collective "
         "that has it wait",
-        [written == 1 and text.count("\n") == 1 for text in summaries],
+        [written == count == 1 for count in read],
         took_part(run, "my_brightness", "summary"),
         lines,
+        alone=True,
     )
 
 
@@ -227,12 +269,6 @@ EXERCISE = Exercise(
     name="mpi_concepts",
     notebook="01_mpi_concepts",
     observe="concepts",
-    trials=lambda folder: [
-        Trial(hosts=UNEVEN_HOSTS, arguments=arguments(folder / "summary.txt", 2)),
-        # Two ways to share unevenly, and each shows for one remainder alone. On 2 + 1 the local
-        # rank is also rank % 2; on 1 + 2 it is not.
-        Trial(hosts=(1, 2), arguments=arguments(folder / "another.txt", 1), steps=(1, 2)),
-        Trial(hosts=ALONE, arguments=arguments(folder / "alone.txt", 1)),
-    ],
+    trials=trials,
     steps=STEPS,
 )

@@ -2,8 +2,8 @@
 
 import random
 from collections.abc import Iterable
-from dataclasses import dataclass
-from itertools import pairwise
+from dataclasses import dataclass, replace
+from itertools import combinations, pairwise
 from typing import Any
 
 from hvdcourse.checks.evidence import ObservedRun
@@ -95,7 +95,8 @@ class Setting:
 def arguments() -> dict[str, Any]:
     """Return arguments for one run, drawn until each step is faster than those it is compared with.
 
-    One kernel is larger than a bucket, and no width can be shared by 2 or 3 ranks.
+    One kernel is larger than a bucket, and no width can be shared by 2 or 3 ranks. One bucket is
+    full to its last byte: whoever leaves such a gradient to the next one needs more buckets.
     """
     while True:
         drawn = draw()
@@ -112,7 +113,14 @@ def arguments() -> dict[str, Any]:
         falls = all(more > 1.02 * less for more, less in pairwise(seconds))
         overlap_pays = setting.seconds([sum(buckets)]) > 1.02 * seconds[2]
         members = [len(bucket) for bucket in setting.buckets()]
-        if falls and overlap_pays and 3 <= len(buckets) <= len(sizes) - 3 and 3 in members:
+        tells = len(replace(setting, limit=setting.limit - 1).buckets()) > len(buckets)
+        if (
+            tells
+            and falls
+            and overlap_pays
+            and 3 <= len(buckets) <= len(sizes) - 3
+            and 3 in members
+        ):
             return drawn
 
 
@@ -123,7 +131,9 @@ def draw() -> dict[str, Any]:
     widths = [random.choice([11, 13, 17, 19, 23, 25]) for _ in range(layers + 1)]
     place = random.randrange(1, layers - 1)
     widths[place : place + 2] = [width, width - 6]
-    total = sum(4 * (a + 1) * b for a, b in pairwise(widths))
+    sizes = [4 * count * b for a, b in pairwise(widths) for count in (a, 1)]
+    places = combinations(range(len(sizes) + 1), 2)
+    limits = [sum(sizes[start:end]) for start, end in places]
     layer_ms = round(random.uniform(1, 3), 2)
     # The bytes of one step travel about as long as the backward pass takes.
     travel_ms = layers * layer_ms * random.uniform(0.6, 1.2)
@@ -131,8 +141,10 @@ def draw() -> dict[str, Any]:
         "widths": ",".join(map(str, widths)),
         "layer_ms": layer_ms,
         "latency_us": round(random.uniform(0.01, 0.03) * travel_ms * 1000 / 4),
-        "mbit": round(2 * (RANKS - 1) / RANKS * total * 8 / travel_ms / 1e3, 3),
-        "bucket_bytes": random.randrange(2500, 4 * width * (width - 6)),
+        "mbit": round(2 * (RANKS - 1) / RANKS * sum(sizes) * 8 / travel_ms / 1e3, 3),
+        "bucket_bytes": random.choice(
+            [limit for limit in limits if 2500 < limit < 4 * width * (width - 6)]
+        ),
         "samples": random.randrange(5, 9),
         "steps": 20,
         "learning_rate": 0.1,

@@ -1,7 +1,8 @@
 """What each step of ``timeline.py`` must find in timelines that the learner has not seen.
 
 They are recordings of real runs, which each check changes by chance: the clock, the speed, the
-numbers of the ranks, and a third rank. The package's own reader says what is in them.
+numbers of the ranks, a third rank, fewer gradients, and a step that hides all that it sends. The
+package's own reader says what is in them.
 """
 
 import gzip
@@ -18,8 +19,15 @@ import pandas as pd
 from hvdcourse.checks.evidence import ObservedRun, Unmet
 from hvdcourse.checks.exercise import ALONE, Exercise, Step, Trial
 from hvdcourse.paths import NOTEBOOKS
-from hvdcourse.timeline.events import Event, find_spans, read_events, tensor_names
-from hvdcourse.timeline.reading import Timeline, find_delays, read_timeline
+from hvdcourse.timeline.events import (
+    BACKWARD,
+    FORWARD,
+    Event,
+    find_spans,
+    read_events,
+    tensor_names,
+)
+from hvdcourse.timeline.reading import NEGOTIATION, Timeline, find_delays, read_timeline
 
 RECORDED = [
     NOTEBOOKS / "recorded" / f"timeline_{name}.json.gz"
@@ -41,18 +49,22 @@ def trials(folder: Path) -> Iterator[Trial]:
 
 
 def vary(events: list[Event]) -> list[Event]:
-    """Return a timeline of another run: another clock, speed and numbers of the ranks."""
+    """Return a timeline of another run: another clock, speed, gradients and numbers of ranks."""
     speed, later = random.uniform(0.7, 1.5), random.randrange(10**6)
     numbers = random.sample("012", 3)
+    gradients = {event["pid"] for event in events if event.get("name") == NEGOTIATION}
+    left_out = random.sample(sorted(gradients), random.randrange(1, 4))
     varied: list[Event] = []
     negotiating: dict[int, int] = {}
     for event in events:
+        if event["pid"] in left_out:
+            continue
         changed = dict(event)
         if "ts" in event:
             changed["ts"] = round(event["ts"] * speed) + later
         if event["ph"] == "X":
             changed["name"] = numbers[int(event["name"])]
-        if event.get("name") == "NEGOTIATE_ALLREDUCE":
+        if event.get("name") == NEGOTIATION:
             negotiating[event["pid"]] = changed["ts"]
         elif event["ph"] == "E" and event["pid"] in negotiating:
             # The third rank is neither the first nor the last.
@@ -61,7 +73,16 @@ def vary(events: list[Event]) -> list[Event]:
             third = {"ph": "X", "name": numbers[2], "ts": ready, "pid": event["pid"], "dur": 0}
             varied.append(third)
         varied.append(changed)
+    hide_a_step(varied)
     return varied
+
+
+def hide_a_step(events: list[Event]) -> None:
+    """Have a step compute until the next one begins: nothing that it sends is exposed then."""
+    passes = [event for event in events if event.get("name") in (FORWARD, BACKWARD)]
+    # A forward and a backward pass, a beginning and an end each.
+    step = 4 * random.randrange(len(passes) // 4 - 1)
+    passes[step + 3]["ts"] = passes[step + 4]["ts"]
 
 
 def answers(run: ObservedRun) -> Iterator[tuple[str, Path, dict[str, Any]]]:

@@ -125,7 +125,12 @@ def gradient_in_words(used: np.ndarray, mean: np.ndarray, own: list[np.ndarray],
 
 def averages_gradients(rank: ObservedRank) -> bool:
     """Whether the rank has put a gradient's worth of bytes, or half of it, into allreduces."""
-    return rank.allreduced_bytes() > notes(rank, "place")[0]["bytes"] / 3
+    return rank.allreduced_bytes() > much(rank)
+
+
+def much(rank: ObservedRank) -> float:
+    """Return a number of bytes that half of a gradient exceeds, and no number of a metric's."""
+    return notes(rank, "place")[0]["bytes"] / 3
 
 
 def started_alike(run: ObservedRun) -> bool:
@@ -138,17 +143,32 @@ def started_alike(run: ObservedRun) -> bool:
     )
 
 
+def took_the_mean(before: list[np.ndarray]) -> bool:
+    """Whether a step has brought rank 0 nearer to the mean of all first weights than to its own."""
+    first = np.array([weights[0] for weights in before])[..., :-1]
+    second = before[0][1:2, :, :-1]
+    from_mean, from_own = (np.linalg.norm(second - other) for other in (first.mean(0), first[0]))
+    return bool(from_mean < 0.9 * from_own)
+
+
 def check_same_start(run: ObservedRun) -> None:
     """All ranks have rank 0's weights, at the latest after the first step, and its state."""
     before = [weights_before(rank) for rank in run.ranks]
     steps = range(min(2, *(len(weights) for weights in before)))
     far = [min(distance(weights[s], before[0][s]) for s in steps) for weights in before]
-    roots = {root for rank in run.ranks for root in rank.broadcast_roots()}
+    roots = {
+        root
+        for rank in run.ranks
+        for root, sent in rank.broadcast_bytes().items()
+        if sent > much(rank)
+    }
+    averaged = started_alike(run) and took_the_mean(before)
+    wrong = f"weights of rank {max(roots)}" if roots - {0} else "mean of all ranks' weights"
     demand(
         "every rank goes on with rank 0's weights, at the latest after the first step",
-        [started_alike(run) and roots <= {0}] * run.np,
-        [f"got the weights of rank {max(roots)}" for _ in far]
-        if roots - {0}
+        [started_alike(run) and roots <= {0} and not averaged] * run.np,
+        [f"got the {wrong}" for _ in far]
+        if averaged or roots - {0}
         else far_away(far, "rank 0's weights"),
     )
     used = [gradients(rank, "update") for rank in run.ranks]
@@ -173,9 +193,9 @@ def check_averaged_loss(run: ObservedRun) -> None:
     """For each epoch every rank has the mean of the ranks' losses, weighted by images or not."""
     for rank in run.ranks:
         demand_finite(rank)
-    own = np.array([rank.all_numbers("own_loss", 0) for rank in run.ranks])
-    counts = [sum(map(len, notes(rank, "trained"))) for rank in run.ranks]
-    means = [own.mean(axis=0), np.average(own, axis=0, weights=counts)]
+    kinds = np.stack([epoch_losses(rank, run.arguments["epochs"]) for rank in run.ranks], axis=1)
+    images = [sum(map(len, notes(rank, "trained"))) for rank in run.ranks]
+    means = [*kinds.mean(axis=1), *(np.average(own, axis=0, weights=images) for own in kinds)]
     reported = run.numbers("losses")
     demand(
         f"every rank has the mean of all ranks' losses: {in_words(means[0])}",
@@ -184,29 +204,37 @@ def check_averaged_loss(run: ObservedRun) -> None:
             for losses in reported
         ],
         [
-            f"has {in_words(losses)}{whose_losses(losses, own, means[0], rank)}"
+            f"has {in_words(losses)}{whose_losses(losses, kinds, means[0], rank)}"
             for rank, losses in enumerate(reported)
         ],
     )
 
 
-def whose_losses(losses: np.ndarray, own: np.ndarray, mean: np.ndarray, rank: int) -> str:
-    """Say which known mistake a rank's losses are; "" for none."""
+def epoch_losses(rank: ObservedRank, epochs: int) -> np.ndarray:
+    """Return the rank's own mean loss of each epoch: first over its images, then over its steps."""
+    steps = zip(notes(rank, "loss"), map(len, notes(rank, "trained")), strict=False)
+    parts = [np.transpose(part) for part in np.array_split(list(steps), epochs)]
+    return np.transpose([[np.average(loss, weights=of), loss.mean()] for loss, of in parts])
+
+
+def whose_losses(losses: np.ndarray, kinds: np.ndarray, mean: np.ndarray, rank: int) -> str:
+    """Say which known mistake a rank's losses are; "" for none. ``kinds`` are the ranks' own."""
     mistakes = {
-        ", which are its own": own[rank],
-        ", the sum of the ranks' losses": own.sum(axis=0),
-        ", those of rank 0": own[0],
+        ", which are its own": kinds[:, rank],
+        ", the sum of the ranks' losses": kinds.sum(axis=1),
+        ", those of rank 0": kinds[:, 0],
     }
     same = (
         words
         for words, wrong in mistakes.items()
-        if losses.shape == wrong.shape and np.allclose(losses, wrong, SMALL)
+        if any(losses.shape == of.shape and np.allclose(losses, of, SMALL) for of in wrong)
     )
     if losses.shape != mean.shape:
         return f": {counted(losses.size, 'number')} for {counted(mean.size, 'epoch')}"
     factor = float(np.median(losses / mean))
-    scaled = f", {factor:.3g} times the mean" if np.allclose(losses, factor * mean, SMALL) else ""
-    return next(same, scaled)
+    # Only about so many times: images may be weighted in another way.
+    scaled = abs(factor - 1) > 0.1 and np.allclose(losses, factor * mean, COMPRESSED)
+    return next(same, f", {factor:.2g} times the mean" if scaled else "")
 
 
 def in_words(losses: np.ndarray) -> str:

@@ -20,6 +20,7 @@ NOTED = {
     "trained": "trains on",
     "evaluated": "evaluates",
     "gradient": "computes as gradients",
+    "loss": "computes as gradients",
     "update": "updates",
     "signs": "updates",
     "end": "has learned",
@@ -33,9 +34,12 @@ NOTED = {
 def notes(rank: ObservedRank, name: str) -> list[Any]:
     """Return a rank's notes under a name. Raises Unmet, or NotJudged, where there is none.
 
-    What a model is called with before the first update is no evaluation: it may only build it.
+    What a model is called with before the first update is no evaluation: it may only build it. Nor
+    does it train on that, but for the last, which gives the first gradient.
     """
     values = rank.notes(name, since="update" if name == "evaluated" else None)
+    if name == "trained" and rank.notes("gradient"):
+        values = values[-1 - len(rank.notes(name, since="gradient")) :]
     if not (values or rank.notes("update") or rank.notes("step")):
         raise NotJudged(
             "every rank trains a model",
