@@ -66,6 +66,17 @@ def test_every_setting_tells_buckets_that_are_closed_too_late(seed):
     )
 
 
+@pytest.mark.parametrize("seed", range(100))
+def test_every_setting_tells_a_gradient_that_just_fits_and_is_left_out(seed):
+    setting = drawn(seed)
+    sizes, count, free = setting.network().sizes, 0, 0
+    for name in setting.ready:
+        if sizes[name] >= free:
+            count, free = count + 1, setting.limit
+        free -= sizes[name]
+    assert count > len(setting.buckets())
+
+
 def with_feedback(setting, kept):
     """Return the weights after a training that keeps what ``kept`` makes of a loss."""
     network, lost = setting.network(), {}

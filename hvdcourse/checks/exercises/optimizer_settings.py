@@ -96,7 +96,8 @@ def arguments() -> dict[str, Any]:
     """Return arguments for one run, drawn until each step is faster than those it is compared with.
 
     One kernel is larger than a bucket, and no width can be shared by 2 or 3 ranks. One bucket is
-    full to its last byte: whoever leaves such a gradient to the next one needs more buckets.
+    full to its last byte: whoever leaves such a gradient to the next one needs more buckets. One is
+    not: whoever closes it a gradient later exceeds the limit.
     """
     while True:
         drawn = draw()
@@ -113,14 +114,10 @@ def arguments() -> dict[str, Any]:
         falls = all(more > 1.02 * less for more, less in pairwise(seconds))
         overlap_pays = setting.seconds([sum(buckets)]) > 1.02 * seconds[2]
         members = [len(bucket) for bucket in setting.buckets()]
-        tells = len(replace(setting, limit=setting.limit - 1).buckets()) > len(buckets)
-        if (
-            tells
-            and falls
-            and overlap_pays
-            and 3 <= len(buckets) <= len(sizes) - 3
-            and 3 in members
-        ):
+        fits = len(replace(setting, limit=setting.limit - 1).buckets()) > len(buckets)
+        has_room = any(size < setting.limit for size in buckets[:-1])
+        few = 3 <= len(buckets) <= len(sizes) - 3 and 3 in members
+        if fits and has_room and few and falls and overlap_pays:
             return drawn
 
 
