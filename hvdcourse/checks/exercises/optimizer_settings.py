@@ -96,8 +96,8 @@ def arguments() -> dict[str, Any]:
     """Return arguments for one run, drawn until each step is faster than those it is compared with.
 
     One kernel is larger than a bucket, and no width can be shared by 2 or 3 ranks. One bucket is
-    full to its last byte: whoever leaves such a gradient to the next one needs more buckets. One is
-    not: whoever closes it a gradient later exceeds the limit.
+    full to its last byte: a script that closes it a gradient earlier needs more buckets. Another
+    one is not full: a script that closes it a gradient later exceeds the limit.
     """
     while True:
         drawn = draw()
