@@ -9,11 +9,13 @@ This script is complete: it is an experiment of lesson 5, not an exercise.
 import argparse
 import itertools
 import time
+from functools import partial
 
 import horovod.tensorflow as hvd
 import tensorflow as tf
 
 from hvdcourse import report
+from hvdcourse.study.turns import in_turns
 
 
 def read_arguments():
@@ -25,9 +27,9 @@ def read_arguments():
     return parser.parse_args()
 
 
-def times_of(size, compression, arguments):
-    """Return the seconds of each repeat: `tensors` allreduces of `size` bytes, started at once."""
-    numbers = [tf.ones([size // 4]) for _ in range(arguments.tensors)]
+def averaging(size, compression, tensors):
+    """Return a function that starts `tensors` allreduces of `size` bytes at once."""
+    numbers = [tf.ones([size // 4]) for _ in range(tensors)]
 
     # In a graph all of them start before the first one is waited for, as gradients do.
     @tf.function
@@ -42,21 +44,26 @@ def times_of(size, compression, arguments):
         ]
 
     average()
-    seconds = []
-    for _ in range(arguments.repeats):
-        hvd.allreduce(tf.zeros([]), name="meet")  # All ranks begin together.
-        began = time.perf_counter()
-        average()
-        seconds.append(time.perf_counter() - began)
-    return seconds
+    return average
+
+
+def seconds_of(average):
+    """Return how long the allreduces take. All ranks begin together."""
+    hvd.allreduce(tf.zeros([]), name="meet")
+    began = time.perf_counter()
+    average()
+    return time.perf_counter() - began
 
 
 def main():
     arguments = read_arguments()
     hvd.init()
-    sizes, compressions = arguments.bytes.split(","), arguments.compression.split(",")
-    for size, compression in itertools.product(map(int, sizes), compressions):
-        seconds = times_of(size, compression, arguments)
+    sizes, compressions = map(int, arguments.bytes.split(",")), arguments.compression.split(",")
+    cases = {
+        case: partial(seconds_of, averaging(*case, arguments.tensors))
+        for case in itertools.product(sizes, compressions)
+    }
+    for (size, compression), seconds in in_turns(cases, arguments.repeats).items():
         if hvd.rank() == 0:
             entry = {"bytes": size, "tensors": arguments.tensors, "compression": compression}
             report("allreduce", {**entry, "seconds": [round(second, 6) for second in seconds]})
