@@ -87,8 +87,8 @@ def make_optimizer(arguments):
     # TODO: Step 4: The optimizer is LAMB, with --lamb-learning-rate instead of --learning-rate,
     # scaled in the same way. It adapts the step to each layer's weights. Biases and the parameters
     # of normalizations are exceptions: they get no weight decay, and move as with Adam. This
-    # course's LAMB, imported above, takes patterns for their names, and what gets no weight decay
-    # gets no trust ratio either.
+    # course's LAMB, imported above, takes patterns for their names as `exclude_from_weight_decay`,
+    # and what gets no weight decay gets no trust ratio either.
     optimizer = tf.keras.optimizers.SGD(full_rate(arguments.learning_rate), momentum=0.9)
     return hvd.DistributedOptimizer(optimizer)
 

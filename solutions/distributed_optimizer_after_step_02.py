@@ -4,7 +4,8 @@ Run it:    horovodrun -np 4 --mpi python distributed_optimizer.py
 Check it:  hvdcourse check distributed_optimizer
 
 `link.allreduce(buffer)` replaces the numbers in a buffer by their sum over all ranks.
-`message = link.start(buffer)` only starts that; the sum is there after `message.wait()`. The
+`message = link.start(buffer)` only starts that; the sum is there after `message.wait()`.
+`link.rank` and `link.size` are this rank's number and the number of ranks. The
 messages are real, mpi4py's Iallreduce. Their seconds are those of a formula, for a link of the
 latency and bandwidth below, and so are those of the layers: they are the same on every machine.
 
@@ -99,7 +100,7 @@ def average_overlapped(backward, link, buckets, compress):
     """Return all gradients by name, averaged while the backward pass goes on.
 
     What leaves for a bucket is `compress(number, buffer)`, with the bucket's number from 0 on, and
-    its sum is divided when it has come.
+    its sum is made 32 bits again, and divided, when it has come.
     """
     # TODO: Step 4: A bucket leaves as soon as its last gradient is ready, and the backward pass
     # goes on while it travels. Each message is waited for before its numbers are used.

@@ -48,7 +48,7 @@ def main():
     report("place", {"rank": rank, "size": size, "local_rank": local_rank})
 
     # Step 2: Share the images. `rows` holds the numbers of this rank's own images: every image
-    # belongs to exactly one rank, and no rank has over one image more than another.
+    # belongs to exactly one rank, and the numbers of images of two ranks differ by 1 at most.
     # Every size-th image, from this rank's own number on. No rank needs to ask another.
     rows = np.arange(rank, len(images), size)
     report("rows", rows)
@@ -75,9 +75,10 @@ def main():
     report("all_scores", all_scores)
 
     # Step 6: Regroup the images by digit: rank r gets the numbers of all images whose digit d has
-    # d % size == r, from whichever rank held them, by a collective in this step. Alltoall sends the
-    # rows in the order in which they stand: its splits, int32, say how many of them go to rank 0,
-    # to rank 1, and so on. It returns a pair: the rows that came, and how many came from each rank.
+    # d % size == r, from whichever rank held them, by a collective in this step. Alltoall cuts the
+    # vector that it is given into consecutive pieces, for rank 0, for rank 1, and so on: its splits,
+    # int32, say how long each is. It returns a pair: the numbers that came, and how many came from
+    # each rank.
     destination = labels[rows] % size
     in_order = rows[np.argsort(destination, kind="stable")]
     splits = np.bincount(destination, minlength=size)

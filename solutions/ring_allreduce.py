@@ -48,8 +48,9 @@ def exchange(outgoing, incoming, communicator):
 def scatter_reduce(vector, bounds, communicator):
     """Add up the ranks' vectors in place, until each rank holds the finished sum of one chunk."""
     rank, size = communicator.Get_rank(), communicator.Get_size()
-    # Step 3: In size - 1 rounds send one chunk on and add what comes in to your own chunk. In the
-    # first round rank r sends chunk r; afterwards each rank sends the chunk that it has just added.
+    # Step 3: In size - 1 rounds send one chunk to the next rank, and add the chunk that comes in to
+    # the same chunk of your own vector. In the first round rank r sends chunk r; afterwards each
+    # rank sends the chunk that it has just added to.
     #: return
     for turn in range(size - 1):
         out_start, out_end = bounds[(rank - turn) % size]
