@@ -76,9 +76,9 @@ def main():
 
     # TODO: Step 6: Regroup the images by digit: rank r gets the numbers of all images whose digit d
     # has d % size == r, from whichever rank held them, by a collective in this step. Alltoall cuts
-    # the vector that it is given into consecutive pieces, for rank 0, for rank 1, and so on: its
-    # splits, int32, say how long each is. It returns a pair: the numbers that came, and how many
-    # came from each rank.
+    # the vector that it is given into pieces, one after the other: its splits, int32, say how long
+    # the piece for each rank is. It returns a pair: the numbers that came, and how many came from
+    # each rank.
     regrouped = rows
     report("regrouped", regrouped)
 
