@@ -12,7 +12,7 @@ class BadInput(ValueError):
 
     def _render_traceback_(self) -> list[str]:
         """Let a notebook show the message alone."""
-        return [f"BadInput: {self}"]
+        return [f"{type(self).__name__}: {self}"]
 
 
 def positive(value: Any, name: str, kind: str = "number") -> float:

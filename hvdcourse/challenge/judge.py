@@ -24,7 +24,7 @@ from hvdcourse.challenge.score import PartScore, Score
 from hvdcourse.checks.evidence import ObservedRun, Unmet
 from hvdcourse.checks.manifest import CHALLENGE
 from hvdcourse.checks.queue import turn
-from hvdcourse.data.image_folder import BadDataSet, ImageFolder, find_images, read_images
+from hvdcourse.data.image_folder import ImageFolder, find_images, read_images
 from hvdcourse.data.painters import image_folder
 from hvdcourse.data.painting import PIXELS
 from hvdcourse.errors import BadInput
@@ -68,14 +68,6 @@ def challenge(
     Raises:
         BadInput: no such program or images, or a syntax error in the program.
     """
-    try:
-        return score_program(folder, data, say)
-    except BadDataSet as error:
-        raise BadInput(str(error)) from None
-
-
-def score_program(folder: str | Path | None, data: str | Path, say: Say) -> Score:
-    """Do what ``challenge`` says. Raises BadDataSet, too, also for an image that is read later."""
     script = find_script(f"{CHALLENGE}.py", SOURCE_CODE if folder is None else folder)
     images = find_images(image_folder(data))
     if len(images.train_paths) < SMALL_TRAIN or len(images.test_paths) < SMALL_TEST:

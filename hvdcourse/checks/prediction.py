@@ -1,18 +1,14 @@
 """A prediction: a learner enters it before a run, and sees it beside the result."""
 
-import json
 from collections.abc import Sequence
 from typing import Any
 
 import ipywidgets
-from filelock import FileLock
 from IPython.display import display
 
-from hvdcourse.checks.progress import state_folder
-from hvdcourse.files import write_whole
+from hvdcourse.checks.progress import keeping, read_kept
 
 _FILE = "predictions.json"
-_LOCK_SECONDS = 10
 _LAYOUT = ipywidgets.Layout(width="auto")
 
 
@@ -24,7 +20,7 @@ class Prediction:
 
     def __init__(self, question: str, options: Sequence[str], unit: str) -> None:
         self.question, self.options, self.unit = question, list(options), unit
-        self.answer = _read().get(question)
+        self.answer = read_kept(_FILE).get(question)
         if self.options and self.answer not in self.options:
             self.answer = None
         self.note = ipywidgets.Label(_kept(self.answer))
@@ -70,7 +66,8 @@ class Prediction:
             self.note.value = f"A number is needed, such as 1.5; {change['new']!r} is none."
             return
         self.answer = answer
-        _keep(self.question, answer)
+        with keeping(_FILE) as predictions:
+            predictions[self.question] = answer
         self.note.value = _kept(answer)
 
     def _told(self, value: float | str) -> str:
@@ -95,17 +92,3 @@ def predict(question: str, options: Sequence[str] = (), *, unit: str = "") -> Pr
 
 def _kept(answer: float | str | None) -> str:
     return "" if answer is None else "Your prediction is kept."
-
-
-def _read() -> dict[str, Any]:
-    """Return what was predicted, by question; a damaged file counts as nothing."""
-    try:
-        predictions = json.loads((state_folder() / _FILE).read_text())
-    except (FileNotFoundError, ValueError):
-        return {}
-    return predictions if isinstance(predictions, dict) else {}
-
-
-def _keep(question: str, answer: float | str) -> None:
-    with FileLock(state_folder() / f".{_FILE}.lock", timeout=_LOCK_SECONDS):
-        write_whole(state_folder() / _FILE, json.dumps({**_read(), question: answer}, indent=2))

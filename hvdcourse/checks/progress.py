@@ -50,13 +50,28 @@ def digest_of_script(script: Path) -> str:
     return hashlib.sha256(script.read_bytes()).hexdigest()[:16] if script.exists() else ""
 
 
-def read_progress() -> dict[str, Any]:
-    """Return what is remembered, by exercise; a damaged file counts as nothing remembered."""
+def read_kept(name: str) -> dict[str, Any]:
+    """Return what a JSON file of this name keeps; a damaged file counts as nothing."""
     try:
-        progress = json.loads((state_folder() / PROGRESS_FILE).read_text())
+        kept = json.loads((state_folder() / name).read_text())
     except (FileNotFoundError, ValueError):
         return {}
-    return progress if isinstance(progress, dict) else {}
+    return kept if isinstance(kept, dict) else {}
+
+
+@contextmanager
+def keeping(name: str) -> Iterator[dict[str, Any]]:
+    """Yield what a JSON file of this name keeps, and keep what is changed in it."""
+    path = state_folder() / name
+    with FileLock(path.with_suffix(".lock"), timeout=_LOCK_SECONDS):
+        kept = read_kept(name)
+        yield kept
+        write_whole(path, json.dumps(kept, indent=2))
+
+
+def read_progress() -> dict[str, Any]:
+    """Return what is remembered, by exercise."""
+    return read_kept(PROGRESS_FILE)
 
 
 def remember(verdict: ExerciseVerdict) -> None:
@@ -75,11 +90,8 @@ def remember(verdict: ExerciseVerdict) -> None:
 @contextmanager
 def kept_entry(exercise: str) -> Iterator[dict[str, Any]]:
     """Yield what is remembered of one exercise, and keep what is changed in it."""
-    folder = state_folder()
-    with FileLock(folder / "progress.lock", timeout=_LOCK_SECONDS):
-        progress = read_progress()
+    with keeping(PROGRESS_FILE) as progress:
         yield progress.setdefault(exercise, {"steps": {}})
-        write_whole(folder / PROGRESS_FILE, json.dumps(progress, indent=2))
 
 
 def next_hints(exercise: str, step: int) -> str:

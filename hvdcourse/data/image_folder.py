@@ -8,11 +8,12 @@ from pathlib import Path
 import numpy as np
 
 from hvdcourse.data.download import News
+from hvdcourse.errors import BadInput
 
 ENDINGS = (".jpg", ".jpeg", ".png")
 
 
-class BadDataSet(ValueError):
+class BadDataSet(BadInput):
     """There is no such data set, or a folder of images is not as it should be."""
 
 

@@ -38,14 +38,12 @@ class Horovod:
         cycle: seconds from one wake-up to the next, `HOROVOD_CYCLE_TIME`.
         negotiation: seconds in which the ranks agree on what is ready. Without it: what a message
             without content takes through a tree and back.
-        copy_bandwidth: bytes per second into and out of the fusion buffer.
         fp16: `hvd.Compression.fp16`, half of the bytes; the conversion's time is not counted.
     """
 
     fusion_bytes: float = 128 * MEBIBYTE
     cycle: float = 1e-3
     negotiation: float | None = None
-    copy_bandwidth: float = math.inf
     fp16: bool = False
 
     def __post_init__(self) -> None:
@@ -53,25 +51,19 @@ class Horovod:
         for name, value in {"fusion_bytes": self.fusion_bytes, **times}.items():
             if not 0 <= value < math.inf:
                 raise BadInput(f"{name} must be a number from 0; got {value!r}")
-        if not self.copy_bandwidth > 0:
-            raise BadInput(f"copy_bandwidth must be above 0; got {self.copy_bandwidth!r}")
 
 
 @dataclass(frozen=True)
 class Bucket:
-    """Gradients that travel together: the second at which each phase ended, counted from the step.
+    """Gradients that travel together: when they begin to, and when they have arrived.
 
-    ``ready`` is when the last of its gradients was computed, and ``begun`` when the ranks agreed on
-    it and the buckets before it were done.
+    Both are seconds from the beginning of the step.
     """
 
     layers: tuple[str, ...]
     bytes: float
-    ready: float
     begun: float
-    copied_in: float
     sent: float
-    copied_out: float
 
 
 @dataclass(frozen=True)
@@ -91,7 +83,7 @@ class Step:
     @property
     def seconds(self) -> float:
         """From the begin of the step until it is computed and the last gradient is there."""
-        return max([self.compute + self.waiting, *(bucket.copied_out for bucket in self.buckets)])
+        return max([self.compute + self.waiting, *(bucket.sent for bucket in self.buckets)])
 
     @property
     def exposed(self) -> float:
@@ -170,13 +162,8 @@ def communicate(
         now = wake + negotiation
         for bucket in fuse(seen, horovod.fusion_bytes, scale):
             size = scale * sum(layer.bytes for layer in bucket)
-            begun = now
-            copied_in = begun + size / horovod.copy_bandwidth
-            sent = copied_in + allreduce(size, cluster)
-            # A gradient that travels alone is received in its place.
-            now = sent + (size / horovod.copy_bandwidth if len(bucket) > 1 else 0.0)
-            names = tuple(layer.name for layer in bucket)
-            yield Bucket(names, size, ready[names[-1]], begun, copied_in, sent, now)
+            begun, now = now, now + allreduce(size, cluster)
+            yield Bucket(tuple(layer.name for layer in bucket), size, begun, now)
         wake = max(wake + horovod.cycle, now)
 
 

@@ -13,7 +13,6 @@ from typing import Any
 
 import yaml  # type: ignore[import-untyped]
 
-from hvdcourse.data.image_folder import BadDataSet
 from hvdcourse.errors import BadInput, checked_limit
 from hvdcourse.launch.run import largest_np, run_quickly
 from hvdcourse.machine.cores import usable_cores
@@ -168,10 +167,7 @@ def look_at(name: str) -> tuple[str, int]:
         BadInput: there is no such data set, or its folder is not as it should be.
         DataUnavailable: its files cannot be fetched.
     """
-    try:
-        data, data_digest = data_named(name)
-    except BadDataSet as error:
-        raise BadInput(str(error)) from None
+    data, data_digest = data_named(name)
     return data_digest, len(data.train_images)
 
 
