@@ -21,6 +21,9 @@ from hvdcourse.rank.run_folder import RunFolder
 from hvdcourse.rank.tracing import trace_quickly
 from hvdcourse.rank.variables import TEST_IMAGES_VARIABLE
 
+# ε of this course's LAMB.
+ADAMS_EPSILON = 1e-6
+
 
 class TrainingObserver:
     """Takes notes of one rank's training from the moment ``start`` is called.
@@ -35,7 +38,7 @@ class TrainingObserver:
     - ``trained`` and ``evaluated``: the identities of a batch's samples.
     - ``gradient`` and ``loss``: what a tape has computed from the rank's own samples, and of what.
       Variables come in the order in which a tape first got them, there and in ``update``.
-    - ``signs``: once, of the gradient that the optimizer was given first: Adam's first direction.
+    - ``signs``: once, Adam's first direction, g / (|g| + ε), of the first gradient g.
     - ``update``: the gradient that the optimizer was given, the weights before, and the rate; from
       the second one on how far (as a norm) the update before it has moved each weight.
     - ``end``: the weights at the end, and for each test image of ``digits`` 1 where they are right,
@@ -198,7 +201,9 @@ class TrainingObserver:
                     "dimensions": [array.ndim for array in weights],
                 },
             )
-            self.note("signs", fingerprints([np.sign(array) for array in gradient]))
+            # Of a gradient that is nothing but rounding errors the sign alone would be chance.
+            signs = [array / (np.abs(array) + ADAMS_EPSILON) for array in gradient]
+            self.note("signs", fingerprints(signs))
         else:
             pairs = zip(weights, self.weights, strict=True)
             note["moved"] = [float(np.linalg.norm(after - before)) for after, before in pairs]
