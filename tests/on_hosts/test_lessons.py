@@ -34,7 +34,7 @@ def cells_with_hosts(lesson: str, folder: Path) -> Path:
             ["horovodrun -np 4 -H node1:2,node2:1,node3:1", "mpirun --prefix"],
             "rank 3 of 4 on node3: local rank 0 of 1, cross rank 2 of 3",
         ),
-        ("07_challenge", ["horovodrun -np 12 -H node1:4,node2:4,node3:4"], "mirko_stauve"),
+        ("07_challenge", ["horovodrun -np 6 -H node1:2,node2:2,node3:2"], "mirko_stauve"),
     ],
 )
 def test_a_lesson_starts_ranks_on_three_hosts(lesson, commands, end, nothing_changed, tmp_path):
