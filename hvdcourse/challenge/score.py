@@ -45,14 +45,9 @@ class Score(Displayed):
         return sum(part.most for part in self.parts)
 
     @property
-    def missed(self) -> list[PartScore]:
-        """The parts without a point."""
-        return [part for part in self.parts if part.points == 0]
-
-    @property
     def passed(self) -> bool:
         """Whether no part is without points."""
-        return not self.missed
+        return all(part.points for part in self.parts)
 
     @property
     def summary(self) -> str:

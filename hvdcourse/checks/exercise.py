@@ -15,14 +15,12 @@ from hvdcourse.launch.job import Disturbance
 class Step:
     """One step of an exercise. Raises ValueError without a title or a check.
 
-    ``check`` raises Unmet where the step is not met. ``needs`` are other steps without which this
-    one cannot be met. The hints are in ``hvdcourse.checks.hints``.
+    ``check`` raises Unmet where the step is not met. The hints are in ``hvdcourse.checks.hints``.
     """
 
     number: int
     title: str
     check: Callable[[ObservedRun], None]
-    needs: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
         if not (self.title.strip() and callable(self.check)):
@@ -85,8 +83,7 @@ class Exercise:
 
     ``standstill`` is how many seconds a run may stand still.
     ``observe`` names what to record of the ranks' communication; empty for nothing.
-    ``trials`` gets a folder for the files that the runs of one check write. ``ends_untouched`` is
-    False for a script that stands still on purpose until it is repaired.
+    ``trials`` gets a folder for the files that the runs of one check write.
     """
 
     name: str
@@ -98,7 +95,6 @@ class Exercise:
     longest_run: float = 1.0
     standstill: float = 8
     environment: dict[str, str] = field(default_factory=dict)
-    ends_untouched: bool = True
 
     def __post_init__(self) -> None:
         if [step.number for step in self.steps] != list(range(1, len(self.steps) + 1)):

@@ -30,13 +30,9 @@ def reset(name: str) -> Path | None:
     return copy
 
 
-def solution_parts(exercise: Exercise) -> list[str | Block]:
-    """Return the exercise's solution, split into plain lines and steps."""
-    path = SOLUTIONS / f"{exercise.name}.py"
-    return parse(path.read_text(), path.name)
-
-
 def solution_of_step(exercise: Exercise, number: int) -> str:
     """Return the lines that the solution has in the blocks of one step."""
-    blocks = (part for part in solution_parts(exercise) if isinstance(part, Block))
+    path = SOLUTIONS / f"{exercise.name}.py"
+    parts = parse(path.read_text(), path.name)
+    blocks = (part for part in parts if isinstance(part, Block))
     return "\n\n".join("\n".join(b.render(solved=True)) for b in blocks if b.step == number)

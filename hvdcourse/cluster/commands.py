@@ -85,26 +85,20 @@ def horovodrun_command(
 
 def plain_mpirun_command(
     hosts: Hosts,
-    np: int | None = None,
     script: Sequence[str] = (),
-    exported: Sequence[str] = (),
     interface: str | None = INTERFACE,
 ) -> list[str]:
     """Return the plain ``mpirun`` line for the same: horovodrun writes most of this for you.
 
-    ``exported`` names environment variables that the ranks need, besides those they cannot do
-    without; the other arguments are those of ``horovodrun_command``.
-
-    Raises:
-        BadInput: an argument is wrong.
+    The arguments and errors are those of ``horovodrun_command``.
     """
-    ranks = checked_hosts(hosts, np)
+    ranks = checked_hosts(hosts, None)
     words = ["mpirun", "--prefix", sys.prefix, "-np", str(ranks), "-H", host_list(hosts)]
     words += ["--bind-to", "none", "--map-by", "slot", "--allow-run-as-root"]
     words += ["--mca", "pml", "ob1", "--mca", "btl", "^openib"]
     if interface is not None:
         for layer in ("btl", "oob"):
             words += ["--mca", f"{layer}_tcp_if_include", interface]
-    for name in ("PATH", "OPAL_PREFIX", "TF_CPP_MIN_LOG_LEVEL", *exported):
+    for name in ("PATH", "OPAL_PREFIX", "TF_CPP_MIN_LOG_LEVEL"):
         words += ["-x", name]
     return [*words, "python", *script]

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-import numpy as np
+from PIL import Image
 
 from hvdcourse.data.image_folder import ImageFolder, find_images
 from hvdcourse.data.sets import load
@@ -32,13 +32,9 @@ def write_digits(folder: str | Path, train: int, test: int, pixels: int) -> Imag
         for number, image in enumerate(images):
             path = folder / part / digits.classes[labels[number]] / f"{number:04d}.png"
             path.parent.mkdir(parents=True, exist_ok=True)
-            write_enlarged(path, image[..., 0], pixels)
+            # Hardly compressed: that is quick.
+            large = Image.fromarray(image[..., 0]).resize(
+                (pixels, pixels), Image.Resampling.BICUBIC
+            )
+            large.save(path, compress_level=1)
     return find_images(folder)
-
-
-def write_enlarged(path: Path, image: np.ndarray, pixels: int) -> None:
-    """Write a grey image, uint8 of shape (height, width), as a PNG file of ``pixels`` squared."""
-    from PIL import Image
-
-    large = Image.fromarray(image).resize((pixels, pixels), Image.Resampling.BICUBIC)
-    large.save(path, compress_level=1)

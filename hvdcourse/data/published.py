@@ -50,23 +50,16 @@ class PublishedSet:
 def read_npz(paths: list[Path]) -> Arrays:
     """Read ``mnist.npz``."""
     with np.load(paths[0]) as arrays:
-        return (
-            arrays["x_train"][..., np.newaxis],
-            arrays["y_train"].astype(np.int64),
-            arrays["x_test"][..., np.newaxis],
-            arrays["y_test"].astype(np.int64),
-        )
+        return _grey(*(arrays[name] for name in ("x_train", "y_train", "x_test", "y_test")))
 
 
 def read_idx_files(paths: list[Path]) -> Arrays:
     """Read train images, train labels, test images and test labels from gzipped IDX files."""
-    train_images, train_labels, test_images, test_labels = map(read_idx, paths)
-    return (
-        train_images[..., np.newaxis],
-        train_labels.astype(np.int64),
-        test_images[..., np.newaxis],
-        test_labels.astype(np.int64),
-    )
+    return _grey(*map(read_idx, paths))
+
+
+def _grey(images: np.ndarray, labels: np.ndarray, tests: np.ndarray, answers: np.ndarray) -> Arrays:
+    return images[..., None], labels.astype(np.int64), tests[..., None], answers.astype(np.int64)
 
 
 def read_idx(path: Path) -> np.ndarray:

@@ -38,7 +38,6 @@ def collect_result(job: Job, events: list[Event], folder: RunFolder) -> RunResul
     return RunResult(
         command=shlex.join(job.command),
         np=job.np,
-        backend=job.backend,
         reason=last.reason,
         timeout=job.timeout,
         stood_still=last.stood_still,

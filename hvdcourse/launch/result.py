@@ -67,7 +67,6 @@ class RunResult:
 
     command: str
     np: int
-    backend: str
     reason: str
     timeout: float
     stood_still: float

@@ -14,7 +14,7 @@ from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any
 
-from hvdcourse.errors import BadInput, checked_limit
+from hvdcourse.errors import BadInput, checked_limit, whole_number
 from hvdcourse.launch.collect import collect_result
 from hvdcourse.launch.command_line import BACKENDS, arguments_from, local_command
 from hvdcourse.launch.display import RunDisplay
@@ -63,19 +63,11 @@ def checked_np(np: Any) -> int:
 
 
 def checked_cores(cores: int | None) -> list[int]:
-    """Return ``cores`` of this machine's cores; none, which stands for all, if there are GPUs.
-
-    Raises:
-        BadInput: not a whole number, below 1, or more than this process may use.
-    """
+    """Return ``cores`` of this machine's cores; none, which stands for all, if there are GPUs."""
     if cores is None:
         return []
-    allowed = len(os.sched_getaffinity(0))
-    if not isinstance(cores, int) or not 1 <= cores <= allowed:
-        raise BadInput(
-            f"cores must be a number from 1 to {allowed}, as many as here; got {cores!r}"
-        )
-    return [] if visible_gpus() else pick_cores(cores)
+    count = whole_number(cores, "cores", len(os.sched_getaffinity(0)))
+    return [] if visible_gpus() else pick_cores(count)
 
 
 def find_script(script: str | Path, folder: str | Path | None = None) -> Path:

@@ -48,7 +48,8 @@ def plot_class(
     height = min(_TALLEST, _STEP * rows)
     figure = Figure(figsize=(columns * _STEP + 2.2, height + 3.6), layout="constrained")
     bars, grid = figure.subplots(2, 1, sharex=True, height_ratios=(1.3, max(height, _STEP)))
-    _draw_stops(bars, (cells == Mark.STOPPED).sum(axis=0))
+    numbers = [number for count in exercises.values() for number in range(1, count + 1)]
+    _draw_stops(bars, (cells == Mark.STOPPED).sum(axis=0), numbers)
     colours = ListedColormap([LABELS[mark][1] for mark in Mark])
     edges = (np.arange(columns + 1) + 0.5, np.arange(rows + 1) - 0.5)
     grid.pcolormesh(*edges, cells, cmap=colours, vmin=0, vmax=len(Mark) - 1, edgecolor=WHITE)
@@ -69,10 +70,12 @@ def plot_class(
     return figure
 
 
-def _draw_stops(axes: Axes, stopped: np.ndarray) -> None:
+def _draw_stops(axes: Axes, stopped: np.ndarray, numbers: Sequence[int]) -> None:
     """Draw how many learners are stopped at each step, with the step's number on its bar."""
     places = np.arange(1, len(stopped) + 1)
-    axes.bar(places, stopped, color=VERMILION, width=0.8)
+    bars = axes.bar(places, stopped, color=VERMILION, width=0.8)
+    labels = [str(n) if count else "" for n, count in zip(numbers, stopped, strict=True)]
+    axes.bar_label(bars, labels, fontsize=7, color=INK)
     axes.set_ylabel("learners\nstopped here")
     axes.set_title("The number on a bar is that of its step.", loc="left", fontsize=8, color=INK)
     axes.yaxis.set_major_locator(MaxNLocator(integer=True, nbins=4))
@@ -82,17 +85,10 @@ def _draw_stops(axes: Axes, stopped: np.ndarray) -> None:
 
 
 def _name_exercises(bars: Axes, grid: Axes, exercises: Mapping[str, int]) -> None:
-    """Write the exercises below their steps, and number the steps that stop anybody."""
+    """Write the exercises below their steps."""
     ends = np.cumsum(list(exercises.values()))
     starts = ends - list(exercises.values())
     grid.set_xticks((starts + ends + 1) / 2, exercises, rotation=90, fontsize=8)
     for end in ends[:-1]:
         for axes in (bars, grid):
             axes.axvline(end + 0.5, color=DARK_GREY, linewidth=0.7)
-    for bar in bars.patches:
-        box = bar.get_bbox()  # type: ignore[attr-defined]
-        place = round((box.x0 + box.x1) / 2)
-        step = place - max(start for start in starts if start < place)
-        if box.y1:
-            at = (place, box.y1)
-            bars.annotate(str(step), at, ha="center", va="bottom", fontsize=7, color=INK)

@@ -1,6 +1,6 @@
 """Draws which way data takes between the GPUs of a machine: as a picture, and as a table."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from itertools import cycle
 from typing import Any
 
@@ -28,7 +28,12 @@ Point = tuple[float, float]
 
 def plot_topology(topologies: Mapping[str, Topology]) -> Figure:
     """Draw machines, by their name, side by side: GPUs, their links, and the adapters near them."""
-    return side_by_side(topologies, 5.2, draw_topology)
+    count = len(topologies)
+    figure = plt.figure(figsize=(4.8 * count, 5.2), layout="constrained")
+    for number, (name, topology) in enumerate(topologies.items(), start=1):
+        axes = figure.add_subplot(1, count, number, title=name, aspect="equal")
+        draw_topology(axes, topology)
+    return figure
 
 
 def plot_matrix(topologies: Mapping[str, Topology]) -> Figure:
@@ -50,18 +55,6 @@ def plot_matrix(topologies: Mapping[str, Topology]) -> Figure:
         if kind in kinds
     ]
     figure.legend(handles=handles, loc="outside lower center", frameon=False, fontsize=8)
-    return figure
-
-
-def side_by_side(
-    topologies: Mapping[str, Topology], height: float, draw: Callable[[Axes, Topology], None]
-) -> Figure:
-    """Draw each machine into axes of its own, with its name above; the height is in inches."""
-    count = len(topologies)
-    figure = plt.figure(figsize=(4.8 * count, height), layout="constrained")
-    for number, (name, topology) in enumerate(topologies.items(), start=1):
-        axes = figure.add_subplot(1, count, number, title=name, aspect="equal")
-        draw(axes, topology)
     return figure
 
 

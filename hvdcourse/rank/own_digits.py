@@ -21,14 +21,9 @@ def give_own_digits(rank: int) -> None:
     sets.load_digits = lambda: digits_of_rank(load_digits(), rank)
 
 
-def with_test_images(digits: DataSet, count: int) -> DataSet:
-    """Return the digits with so many test images: 2, 3, 4, 5 and 6 ranks share all 360 evenly."""
-    return replace(
-        digits, test_images=digits.test_images[:count], test_labels=digits.test_labels[:count]
-    )
-
-
 def limit_test_images(count: int) -> None:
     """Have ``load_digits`` return so many test images to the script that runs next."""
     load_digits = sets.load_digits
-    sets.load_digits = lambda: with_test_images(load_digits(), count)
+    digits = load_digits()
+    images, labels = digits.test_images[:count], digits.test_labels[:count]
+    sets.load_digits = lambda: replace(digits, test_images=images, test_labels=labels)

@@ -10,23 +10,10 @@ from typing import Any
 import numpy as np
 
 from hvdcourse.errors import BadInput
+from hvdcourse.simulate.algorithms import ring
+from hvdcourse.simulate.links import Link, flat
 
 NUMBERS = (np.float16, np.float32, np.float64)
-
-
-def allreduce_seconds(size: int, ranks: int, latency: float, bandwidth: float) -> float:
-    """Return the seconds of a ring allreduce, by latency (α) and bandwidth (β is one over it).
-
-    Each of its 2 (N - 1) turns takes the latency, and carries one N-th of the bytes:
-    2 (N - 1) α + 2 (N - 1) / N · S β; Thakur et al., 2005, doi:10.1177/1094342005051521.
-
-    Args:
-        size: bytes of the buffer on each rank.
-        ranks: how many take part; a single one needs no time.
-        latency: seconds from one rank to the next.
-        bandwidth: bytes a second from one rank to the next.
-    """
-    return 2 * (ranks - 1) * (latency + size / ranks / bandwidth)
 
 
 @dataclass(frozen=True)
@@ -96,15 +83,12 @@ class PretendedLink:
     """
 
     def __init__(self, latency: float, bandwidth: float):
-        if not 0 <= latency < float("inf"):
-            raise BadInput(f"latency must be 0 seconds or more; got {latency!r}")
-        if not 0 < bandwidth <= float("inf"):
-            raise BadInput(f"bandwidth must be above 0 bytes a second; got {bandwidth!r}")
+        link = Link(latency, bandwidth)
         from mpi4py import MPI
 
         self._communicator = MPI.COMM_WORLD
         self.rank, self.size = self._communicator.Get_rank(), self._communicator.Get_size()
-        self.latency, self.bandwidth = latency, bandwidth
+        self._cluster = flat(self.size, link)
         self._under_way: list[Message] = []
         self._begin_step()
 
@@ -140,8 +124,7 @@ class PretendedLink:
         request = self._communicator.Iallreduce(*_as_mpi_takes_them(buffer, total))
         message = Message(self, buffer, total, request)
         begins = max(self.now, self._free)
-        seconds = allreduce_seconds(buffer.nbytes, self.size, self.latency, self.bandwidth)
-        self._free = message.finished = begins + seconds
+        self._free = message.finished = begins + ring(buffer.nbytes, self._cluster)
         self._under_way.append(message)
         self._sent.append(Sent(buffer.nbytes, self.now, self._free))
         return message

@@ -12,7 +12,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.optimize import nnls
 
 from hvdcourse.errors import BadInput
 from hvdcourse.simulate.links import Cluster, Link, flat
@@ -146,6 +145,8 @@ def fit_link(
     Raises:
         BadInput: there are too few measurements, or they are no times of messages.
     """
+    from scipy.optimize import nnls
+
     count = np.broadcast_to(np.asarray(ranks), np.shape(sizes))
     measured = np.asarray(seconds, float)
     if measured.shape != np.shape(sizes) or len(set(sizes)) < 2 or not (measured > 0).all():

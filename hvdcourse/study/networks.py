@@ -73,7 +73,7 @@ def build_model(condition: Condition, image_shape: ImageShape, classes: int) -> 
         model = transformer(image_shape, classes, condition.width, blocks, norm)
     else:
         network = wide_resnet_of_photos if image_shape[0] >= 32 else wide_resnet
-        model = network(image_shape, classes, condition.width, 1, normalize)
+        model = network(image_shape, classes, condition.width, normalize)
     return NoisyModel(model.inputs, model.outputs[0]) if condition.measure_noise else model
 
 

@@ -117,19 +117,6 @@ def train(
         verbose=0,
     )
     held.clear()
-    measured = measured_by(rates, measure, layers, stop)
-    if isinstance(model, NoisyModel):
-        measured["noise"] = {"own": rounded(model.own), "mean": rounded(model.mean)}
-    return measured, model
-
-
-def measured_by(
-    rates: SetRate,
-    measure: MeasureEpochs,
-    layers: WatchLayers | None,
-    stop: StopAtTarget | None,
-) -> dict[str, Any]:
-    """Return what the callbacks of a run have measured."""
     measured = {
         "steps": len(rates.rates),
         "learning_rates": rates.rates,
@@ -140,9 +127,6 @@ def measured_by(
         measured["trust_ratios"] = layers.trust_ratios
     if stop is not None:
         measured["steps_to_target"] = stop.reached_at
-    return measured
-
-
-def rounded(values: list[float]) -> list[float | None]:
-    """Return values of six digits; None for one that is not finite, which JSON cannot hold."""
-    return [finite(value) for value in values]
+    if isinstance(model, NoisyModel):
+        measured["noise"] = {k: list(map(finite, getattr(model, k))) for k in ("own", "mean")}
+    return measured, model

@@ -40,7 +40,6 @@ def wide_resnet(
     image_shape: tuple[int, int, int],
     classes: int,
     width: int = 2,
-    blocks: int = 1,
     normalize: Callable[[tf.Tensor], tf.Tensor] = lambda x: x,
     stem_strides: int = 1,
     groups: int = 2,
@@ -49,9 +48,8 @@ def wide_resnet(
 ) -> tf.keras.Model:
     """Return a small wide residual network for images of shape (height, width, channels).
 
-    Groups of ``blocks`` residual blocks: ``16 * width`` filters in the first group, and in each
-    further one twice as many at half the resolution. A block adds two 3x3 convolutions to what
-    comes in:
+    Groups of one residual block: ``16 * width`` filters in the first group, and in each further one
+    twice as many at half the resolution. A block adds two 3x3 convolutions to what comes in:
 
         y = x + conv(relu(conv(relu(x))))
 
@@ -69,9 +67,7 @@ def wide_resnet(
     x = layers.Rescaling(4.0, -2.0)(images) if centre else images
     x = convolution(16, strides=stem_strides)(x)
     for group in range(groups):
-        for block in range(blocks):
-            strides = 2 if group > 0 and block == 0 else 1
-            x = residual_block(x, 16 * width * 2**group, strides, normalize)
+        x = residual_block(x, 16 * width * 2**group, 2 if group else 1, normalize)
     places = layers.GlobalAveragePooling2D() if average_places else layers.Flatten()
     x = places(layers.ReLU()(normalize(x)))
     return tf.keras.Model(images, layers.Dense(classes)(x), name="wide_resnet")

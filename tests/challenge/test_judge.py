@@ -171,7 +171,7 @@ def timed_run(seconds: float, ranks: int, sizes: list[int]) -> ObservedRun:
             evidence.append({"note": "batch", "value": batch})
             evidence.append({"note": "step", "value": (step + 1) * seconds})
         results.append(RankResult(rank, 0, evidence=evidence))
-    result = RunResult("", ranks, "gloo", "ended", 1, 1, results, [])
+    result = RunResult("", ranks, "ended", 1, 1, results, [])
     return ObservedRun(result, {"epochs": 2})
 
 
@@ -191,7 +191,7 @@ def large_run(steps: int = 2, sent: int = 400, answers: tuple[int, ...] = (0, 0,
     evidence += [{"note": "step", "value": number} for number in range(steps)]
     note = {"images": thumbnails(PIXELS).tolist(), "classes": answers}
     evidence.append({"note": "answers", "value": note})
-    result = RunResult("", 1, "gloo", "ended", 1, 1, [RankResult(0, 0, evidence=evidence)], [])
+    result = RunResult("", 1, "ended", 1, 1, [RankResult(0, 0, evidence=evidence)], [])
     return Evidence({"large": ObservedRun(result, {"epochs": 2})}, {"large": LARGE})
 
 
@@ -277,7 +277,7 @@ def test_an_image_that_cannot_be_read_is_named(tmp_path):
 )
 def test_a_rank_that_fails_because_its_peer_was_killed_is_no_fault(statuses, killed):
     ranks = [RankResult(number, status) for number, status in enumerate(statuses)]
-    result = RunResult("", 2, "gloo", "failed", 1, 1, ranks, [])
+    result = RunResult("", 2, "failed", 1, 1, ranks, [])
     assert was_killed(result) is killed
 
 

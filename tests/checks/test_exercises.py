@@ -30,6 +30,18 @@ UNDONE = {
     "elastic": ((1,), (2, 4), (3, 5)),
 }
 
+# Steps without which others cannot be met: without a flat buffer there are no buckets.
+NEEDED = {
+    "ring_allreduce": {3: {2}, 4: {2}},
+    "fashion_mnist": {7: {3, 4}},
+    "lamb": {2: {1}},  # of zeros, any correction makes zeros
+    "distributed_optimizer": {3: {2}, 4: {2, 3}, 5: {2, 3, 4}},
+    "timeline": {2: {1}, 3: {1}, 4: {1}},
+    "elastic": {2: {1}, 3: {1, 2}, 4: {1}, 5: {1}},
+}
+# They stand still until they are repaired.
+STAND_STILL = {"lab_standstill", "lab_one_image_more"}
+
 # One for each way of being observed.
 OBSERVED = ["mpi_concepts", "ring_allreduce", "custom_loop"]
 
@@ -38,7 +50,7 @@ OBSERVED = ["mpi_concepts", "ring_allreduce", "custom_loop"]
 def test_untouched_script_fails_every_step_and_says_where_it_stands_still(name):
     verdict = verdict_on(name, untouched(name))
     assert passed(verdict) == []
-    assert (verdict.failure is None) == find_exercise(name).ends_untouched
+    assert bool(verdict.failure) == (name in STAND_STILL)
     if verdict.failure:
         assert "no rank computed or printed anything for" in told(verdict)
         for rank in (0, 1):
@@ -63,8 +75,8 @@ def test_a_solution_without_some_steps_fails_these_and_those_that_need_them(name
     assert set(undone) <= unmet.keys()
     assert all(step.expected and step.seen for step in unmet.values())
     if verdict.failure is None:
-        steps = find_exercise(name).steps
-        needing = {step.number for step in steps if set(undone) & set(step.needs)}
+        needed = NEEDED.get(name, {})
+        needing = {number for number, others in needed.items() if others & set(undone)}
         assert unmet.keys() <= {*undone, *needing}, told(verdict)
 
 

@@ -22,7 +22,7 @@ from hvdcourse.rank.fingerprints import fingerprints
 def observed(*evidence: list[dict], hosts: tuple[int, ...] = (), **arguments) -> ObservedRun:
     """Return a run whose ranks left this evidence."""
     ranks = [RankResult(rank, 0, evidence=entries) for rank, entries in enumerate(evidence)]
-    result = RunResult("", len(ranks), "gloo", "ended", 1, 1, ranks, [])
+    result = RunResult("", len(ranks), "ended", 1, 1, ranks, [])
     return ObservedRun(result, arguments, hosts=hosts)
 
 

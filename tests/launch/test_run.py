@@ -47,9 +47,9 @@ def test_a_wrong_number_of_ranks_is_refused_with_the_reason(np, said, script, mo
         ({"timeout": "soon"}, "timeout must be a number of seconds above 0"),
         ({"timeout": float("nan")}, "timeout must be a number of seconds above 0"),
         ({"standstill": -3}, "standstill must be a number of seconds above 0"),
-        ({"cores": 0}, "cores must be a number from 1 to"),
-        ({"cores": 4096}, "cores must be a number from 1 to .*; got 4096"),
-        ({"cores": "one"}, "cores must be a number from 1 to .*; got 'one'"),
+        ({"cores": 0}, "cores must be a whole number from 1 to"),
+        ({"cores": 4096}, "cores must be a whole number from 1 to .*; got 4096"),
+        ({"cores": "one"}, "cores must be a whole number from 1 to .*; got 'one'"),
     ],
 )
 def test_a_wrong_option_is_refused_by_name(options, said, script):

@@ -13,7 +13,7 @@ MARKS = [[M, S, U, N, N], [M, M, M, S, U], [M, S, M, S, M]]
 def test_each_bar_counts_who_is_stopped_and_bears_the_number_of_its_step():
     bars, grid = plot_class(EXERCISES, ["a", "b", "c"], MARKS).axes
     assert [bar.get_height() for bar in bars.patches] == [0, 2, 0, 2, 0]
-    assert [text.get_text() for text in bars.texts] == ["2", "1"]
+    assert [text.get_text() for text in bars.texts] == ["", "2", "", "1", ""]
     (cells,) = grid.collections
     assert cells.get_array().reshape(3, 5).tolist() == MARKS
     dots = np.array(grid.lines[0].get_xydata())

@@ -21,7 +21,7 @@ def job(events=(("killed", 3.4), ("added", 5.5))):
     for name, time in events:
         evidence.append({"report": name, "value": {"time": 100 + time, "ranks": [1]}})
     rank = RankResult(0, 0, evidence=evidence)
-    return RunResult("", 1, "gloo", "ended", 1, 1, [rank], [])
+    return RunResult("", 1, "ended", 1, 1, [rank], [])
 
 
 def test_a_gap_is_the_time_between_the_last_old_and_the_first_new_epoch():

@@ -153,17 +153,20 @@ def test_a_file_that_breaks_off_is_read_up_to_there(written, share):
     assert (merged["sent"] == merged["sent_whole"]).all()
 
 
+NO_LIST = "is no timeline: a timeline is a JSON list of events"
+
+
 @pytest.mark.parametrize(
     ("content", "said"),
     [
         ("", "is empty: Horovod fills it from time to time"),
-        ("step 1: 20 ms\n", "begins with \\[, and this begins with 'step 1: 20 ms"),
-        ({"traceEvents": []}, 'begins with \\[, and this begins with \'{"traceEvents"'),
-        ("[{'ph': 1}]", "it is not JSON from character 1 on"),
-        ("[1, 2]", "1 stands where an event should"),
+        ("step 1: 20 ms\n", NO_LIST),
+        ({"traceEvents": []}, NO_LIST),
+        ("[{'ph': 1}]", NO_LIST),
+        ("[1, 2]", NO_LIST),
         ([{"ph": "X", "name": "MatMul", "ts": 1, "dur": 2}], "a trace, but not of Horovod"),
         ([HEAD], "has no allreduce from beginning to end"),
-        (TEXTS["healthy"].replace('"ts": ', '"ts" ', 40), "it is not JSON from character"),
+        (TEXTS["healthy"].replace('"ts": ', '"ts" ', 40), NO_LIST),
     ],
     ids=["empty", "a log", "another list", "no JSON", "numbers", "TensorFlow's", "head", "damaged"],
 )

@@ -222,19 +222,12 @@ STEPS = (
         number=3,
         title="Buckets of bounded size stand in the order of the backward pass",
         check=check_buckets,
-        needs=(2,),
     ),
-    Step(
-        number=4,
-        title="Buckets travel while the backward pass goes on",
-        check=check_overlapped,
-        needs=(2, 3),
-    ),
+    Step(number=4, title="Buckets travel while the backward pass goes on", check=check_overlapped),
     Step(
         number=5,
         title="16 bits travel, and what rounding lost follows in the next step",
         check=check_error_feedback,
-        needs=(2, 3, 4),
     ),
 )
 

@@ -194,11 +194,7 @@ STEPS = (
         check=training.check_mean_gradient,
     ),
     Step(number=4, title="All ranks start from rank 0's weights", check=check_start),
-    Step(
-        number=5,
-        title="Each epoch's images are shared out among the ranks",
-        check=check_shares,
-    ),
+    Step(number=5, title="Each epoch's images are shared out among the ranks", check=check_shares),
     Step(
         number=6,
         title="The test images are shared out, and the metrics are averaged",
@@ -208,7 +204,6 @@ STEPS = (
         number=7,
         title="Only rank 0 saves, and every rank resumes from its checkpoint",
         check=check_saving,
-        needs=(3, 4),
     ),
     Step(
         number=8, title="The learning rate grows with the number of ranks", check=check_scaled_rate

@@ -145,9 +145,7 @@ def few_images(images: int, epochs: int = 2) -> dict[str, Any]:
     return {"images": images, "epochs": epochs, "batch_size": 16}
 
 
-def lab(
-    name: str, runs: Callable[[], list[dict[str, Any]]], step: Step, *, ends_untouched: bool
-) -> Exercise:
+def lab(name: str, runs: Callable[[], list[dict[str, Any]]], step: Step) -> Exercise:
     """Return the exercise of a script with one mistake to repair; ``runs`` are their arguments."""
     return Exercise(
         name=name,
@@ -156,7 +154,6 @@ def lab(
         trials=lambda _: [Trial(hosts=UNEVEN_HOSTS, arguments=arguments) for arguments in runs()],
         steps=(step,),
         standstill=STANDSTILL_SECONDS,
-        ends_untouched=ends_untouched,
     )
 
 
@@ -164,7 +161,6 @@ EXERCISES = (
     lab(
         name="lab_different_models",
         runs=lambda: [few_images(97)],
-        ends_untouched=True,
         step=Step(
             number=1, title="All ranks train one and the same model", check=check_no_broadcast
         ),
@@ -172,7 +168,6 @@ EXERCISES = (
     lab(
         name="lab_standstill",
         runs=lambda: [few_images(65)],
-        ends_untouched=False,
         step=Step(
             number=1,
             title="The run ends, and every rank has the mean of all ranks' losses",
@@ -186,7 +181,6 @@ EXERCISES = (
             few_images(random.choice((98, 146, 194))),
             few_images(random.choice((7, 10))),
         ],
-        ends_untouched=False,
         step=Step(
             number=1,
             title="The run ends, and each image is used once an epoch",
@@ -196,7 +190,6 @@ EXERCISES = (
     lab(
         name="lab_drift_after_resume",
         runs=lambda: [few_images(97, epochs=1)],
-        ends_untouched=True,
         step=Step(
             number=1,
             title="The ranks agree after the resume as they did before it",
@@ -206,7 +199,6 @@ EXERCISES = (
     lab(
         name="lab_no_gain",
         runs=lambda: [few_images(random.choice((193, 241, 289)))],
-        ends_untouched=True,
         step=Step(
             number=1,
             title="Every rank contributes to a step what the others do not",

@@ -208,13 +208,7 @@ def check_exclusions(run: ObservedRun) -> None:
 
 STEPS = (
     Step(number=1, title="Moments follow the gradient and its square", check=check_moments),
-    Step(
-        number=2,
-        title="The direction is right from the first update on",
-        check=check_direction,
-        # Of zeros, any correction makes zeros.
-        needs=(1,),
-    ),
+    Step(number=2, title="The direction is right from the first update on", check=check_direction),
     Step(number=3, title="Weight decay is in the update, not in the gradient", check=check_decay),
     Step(
         number=4,

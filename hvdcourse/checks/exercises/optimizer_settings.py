@@ -7,7 +7,8 @@ from itertools import combinations, pairwise
 from typing import Any
 
 from hvdcourse.checks.evidence import ObservedRun
-from hvdcourse.rank.pretended_link import allreduce_seconds
+from hvdcourse.simulate.algorithms import ring
+from hvdcourse.simulate.links import Link, flat
 from hvdcourse.training.layered import LayeredNetwork
 
 RANKS = 3
@@ -67,7 +68,7 @@ class Setting:
 
     def travels(self, size: int) -> float:
         """Return the seconds that a message of so many bytes travels."""
-        return allreduce_seconds(size, self.ranks, self.latency, self.bandwidth)
+        return ring(size, flat(self.ranks, Link(self.latency, self.bandwidth)))
 
     def seconds(self, sizes: Iterable[int]) -> float:
         """Return the seconds of a step whose messages have these bytes, without overlap."""

@@ -219,11 +219,8 @@ STEPS = (
         number=3,
         title="Scatter-reduce leaves one finished chunk on each rank",
         check=check_scatter_reduce,
-        needs=(2,),
     ),
-    Step(
-        number=4, title="Allgather gives every rank all chunks", check=check_allgather, needs=(2,)
-    ),
+    Step(number=4, title="Allgather gives every rank all chunks", check=check_allgather),
 )
 
 EXERCISE = Exercise(

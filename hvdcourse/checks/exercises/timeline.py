@@ -250,9 +250,9 @@ def check_straggler(run: ObservedRun) -> None:
 
 STEPS = (
     Step(number=1, title="Every span is found", check=check_spans),
-    Step(number=2, title="The negotiation", check=check_negotiation, needs=(1,)),
-    Step(number=3, title="The fusion ratio", check=check_fusion, needs=(1,)),
-    Step(number=4, title="The exposed communication", check=check_exposed, needs=(1,)),
+    Step(number=2, title="The negotiation", check=check_negotiation),
+    Step(number=3, title="The fusion ratio", check=check_fusion),
+    Step(number=4, title="The exposed communication", check=check_exposed),
     Step(number=5, title="The straggler", check=check_straggler),
 )
 

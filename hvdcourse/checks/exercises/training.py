@@ -133,16 +133,6 @@ def much(rank: ObservedRank) -> float:
     return notes(rank, "place")[0]["bytes"] / 3
 
 
-def started_alike(run: ObservedRun) -> bool:
-    """Whether all ranks had the same weights before the first or the second update."""
-    before = [weights_before(rank) for rank in run.ranks]
-    steps = min(2, *(len(weights) for weights in before))
-    return any(
-        all(distance(weights[step], before[0][step]) < SMALL for weights in before)
-        for step in range(steps)
-    )
-
-
 def took_the_mean(before: list[np.ndarray]) -> bool:
     """Whether a step has brought rank 0 nearer to the mean of all first weights than to its own."""
     first = np.array([weights[0] for weights in before])[..., :-1]
@@ -162,11 +152,12 @@ def check_same_start(run: ObservedRun) -> None:
         for root, sent in rank.broadcast_bytes().items()
         if sent > much(rank)
     }
-    averaged = started_alike(run) and took_the_mean(before)
+    alike = any(all(distance(w[s], before[0][s]) < SMALL for w in before) for s in steps)
+    averaged = alike and took_the_mean(before)
     wrong = f"weights of rank {max(roots)}" if roots - {0} else "mean of all ranks' weights"
     demand(
         "every rank goes on with rank 0's weights, at the latest after the first step",
-        [started_alike(run) and roots <= {0} and not averaged] * run.np,
+        [alike and roots <= {0} and not averaged] * run.np,
         [f"got the {wrong}" for _ in far]
         if averaged or roots - {0}
         else far_away(far, "rank 0's weights"),
