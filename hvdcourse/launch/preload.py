@@ -1,4 +1,4 @@
-"""What the fork server imports once, for all ranks that are forked from it.
+"""What the fork server imports and sets once, for all ranks that are forked from it.
 
 Nothing is computed here: threads do not survive a fork.
 """
@@ -12,5 +12,6 @@ os.environ["TF_CPP_MIN_LOG_LEVEL"] = "2"
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 for _name in ("numpy", "tensorflow", "horovod.tensorflow.keras", "hvdcourse.launch.supervisor"):
     importlib.import_module(_name)
+importlib.import_module("hvdcourse.rank.tracing").trace_quickly()
 # The garbage collector of a forked process need not look through all of this again.
 gc.freeze()

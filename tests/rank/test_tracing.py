@@ -1,4 +1,4 @@
-"""A rank that is observed makes fewer graphs, and trains as it does otherwise."""
+"""A forked rank, and one that is observed, makes fewer graphs and trains as others do."""
 
 import pytest
 
@@ -29,16 +29,21 @@ TRAINING = """
 """
 
 
-def test_one_graph_is_made_for_each_training_and_the_numbers_stay(script):
+NEW = {"HVDCOURSE_FORK": "0"}
+
+
+@pytest.mark.parametrize(
+    "environment", [{}, {OBSERVE_VARIABLE: "training"} | NEW], ids=["forked", "observed"]
+)
+def test_one_graph_is_made_for_each_training_and_the_numbers_stay(script, environment):
     path = script(TRAINING)
-    plain, observed = (
-        run_quickly(path, 1, environment={OBSERVE_VARIABLE: what}).ranks[0]
-        for what in ("", "training")
+    plain, quick = (
+        run_quickly(path, 1, environment=variables).ranks[0] for variables in (NEW, environment)
     )
-    assert observed.output.count(GRAPH) == 2
+    assert plain.output.count(GRAPH) > quick.output.count(GRAPH) == 2
     histories = (
         [entry["value"] for entry in rank.evidence if entry.get("report") == "history"]
-        for rank in (plain, observed)
+        for rank in (plain, quick)
     )
     for before, after in zip(*histories, strict=True):
         assert before == {name: pytest.approx(values) for name, values in after.items()}
