@@ -24,7 +24,8 @@ _MPI4PY_CALL = re.compile(
 )
 # What TensorFlow runs as a graph, such as a step of ``fit``, has no frames of its own.
 IN_A_GRAPH = "a TensorFlow graph, which has collectives where gradients are averaged"
-_OBSERVER = find_spec("hvdcourse.rank.observe").origin  # type: ignore[union-attr]
+# What observes a rank stands between the script and what it calls: observe.py, observe_*.py.
+_OBSERVERS = str(find_spec("hvdcourse.rank.observe").origin).removesuffix(".py")  # type: ignore[union-attr]
 
 
 @dataclass(frozen=True)
@@ -84,6 +85,6 @@ def find_position(lines: Iterable[str], script: str) -> Position | None:
             if collective is None and not inner and (call := _MPI4PY_CALL.search(source)):
                 collective = call[1]
             return Position(Path(script).name, line, source, collective)
-        if match["file"] != _OBSERVER:
+        if not match["file"].startswith(_OBSERVERS):
             inner.append((match["file"], match["function"]))
     return None

@@ -14,6 +14,7 @@ from hvdcourse.launch.stacks import (
     position_from_stack_file,
     position_from_traceback,
 )
+from hvdcourse.paths import PROJECT
 
 HOROVOD = "/somewhere/site-packages/horovod/tensorflow/mpi_ops.py"
 
@@ -75,11 +76,12 @@ def test_a_step_of_fit_waits_in_a_graph(dump):
 
 
 def test_a_frame_of_the_observer_hides_nothing(dump):
-    import hvdcourse.rank.observe
-
-    observer = (hvdcourse.rank.observe.__file__, "call")
-    assert dump("hvd.allreduce(x)", observer, (HOROVOD, "_allreduce")).waits_in == "allreduce"
-    assert dump("world.Send(x, dest=1)", observer).waits_in == "Send"
+    horovods, mpi4pys = (
+        (str(PROJECT / "hvdcourse" / "rank" / f"{name}.py"), "call")
+        for name in ("observe", "observe_mpi4py")
+    )
+    assert dump("hvd.allreduce(x)", horovods, (HOROVOD, "_allreduce")).waits_in == "allreduce"
+    assert dump("world.Send(x, dest=1)", mpi4pys).waits_in == "Send"
 
 
 @pytest.mark.parametrize(
