@@ -59,7 +59,7 @@ ROUNDS = (
             1,
             "averages that are too slow",
             (NORMALISED, NORMALISED.replace("momentum=0.9", "")),
-            said="they are",
+            said="the outputs are",
         ),
         mistake(2, "the local size", (RATE, RATE.replace("size", "local_size")), said="2 times"),
         mistake(
@@ -122,7 +122,7 @@ ROUNDS = (
             1,
             "averages that hardly move",
             (NORMALISED, NORMALISED.replace("0.9", "0.999")),
-            said="they are",
+            said="the outputs are",
         ),
         mistake(2, "scaled twice", (RATE, RATE + " ** 2"), said="9 times"),
         mistake(

@@ -374,4 +374,36 @@ ROUNDS = (
         ),
         crashes=True,
     ),
+    together(
+        mistake(
+            9,
+            "scaled twice",
+            (WARMUP, WARMUP.replace("learning_rate,", "learning_rate * hvd.size(),", 1)),
+            ("learning_rate, factor,", "learning_rate * hvd.size(), factor,"),
+            said=(
+                "the highest rate is 0.18: multiplied by 3 twice",
+                "has the number of ranks in it",
+            ),
+        ),
+        only=True,
+    ),
+    together(
+        mistake(
+            9,
+            "steps for epochs",
+            (WARMUP, WARMUP.replace("warmup_epochs,", "warmup_epochs * steps,")),
+            said=("from 0.02, that of a single process, to 0.06", "% of the way at the end"),
+        ),
+        only=True,
+    ),
+    together(
+        mistake(
+            9,
+            "steps for epochs in both callbacks",
+            (WARMUP, WARMUP.replace("warmup_epochs,", "warmup_epochs * steps,")),
+            (START, START + " * steps"),
+            said="1/3 of the highest",
+        ),
+        only=True,
+    ),
 )

@@ -70,10 +70,11 @@ def check_normalization(run: ObservedRun) -> None:
     check_relus(modes)
     demand(
         "at the end the moving averages have come close to the batches' statistics: for training "
-        f"images, evaluation gives what training does, to within {100 * CLOSE:g} % of its spread",
+        "images, evaluation gives the outputs of training, to within "
+        f"{100 * CLOSE:g} % of their spread",
         [of_rank["modes"] < CLOSE for of_rank in modes],
         [
-            f"they are {percent(of_rank['modes'])} apart: of the training images, "
+            f"the outputs are {percent(of_rank['modes'])} apart: of the training images, "
             f"{percent(of_rank['right_in_training'])} are classified correctly in training, and "
             f"{percent(of_rank['right_in_evaluation'])} in evaluation"
             for of_rank in modes
@@ -100,10 +101,9 @@ def check_relus(modes: list[dict[str, Any]]) -> None:
     )
 
 
-check_scaled_rate = partial(
-    learning_rate.check_scaled, names=("learning_rate", "lamb_learning_rate")
-)
-check_warmup = partial(learning_rate.check_warmup, factors=FACTORS)
+RATES = ("learning_rate", "lamb_learning_rate")
+check_scaled_rate = partial(learning_rate.check_scaled, names=RATES)
+check_warmup = partial(learning_rate.check_warmup, factors=FACTORS, names=RATES)
 
 
 def check_lamb(run: ObservedRun) -> None:

@@ -135,8 +135,9 @@ def check_resumed(run: ObservedRun, whole: ObservedRun) -> None:
     )
 
 
-check_scaled_rate = partial(learning_rate.check_scaled, names=("learning_rate",))
-check_warmup = partial(learning_rate.check_warmup, factors=FACTORS)
+RATES = ("learning_rate",)
+check_scaled_rate = partial(learning_rate.check_scaled, names=RATES)
+check_warmup = partial(learning_rate.check_warmup, factors=FACTORS, names=RATES)
 
 
 def check_novograd(run: ObservedRun) -> None:

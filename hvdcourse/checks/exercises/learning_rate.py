@@ -43,23 +43,30 @@ def check_scaled(run: ObservedRun, names: Sequence[str]) -> None:
     )
 
 
-def check_warmup(run: ObservedRun, factors: Sequence[float]) -> None:
+def check_warmup(run: ObservedRun, factors: Sequence[float], names: Sequence[str]) -> None:
     """The rate rises during the warmup; then it is the highest times the schedule's factors.
 
-    ``factors`` has one number for each epoch, those of the warmup included.
+    ``factors`` has one number for each epoch, those of the warmup included. The rate of a single
+    process is one of the arguments of these ``names``.
     """
     warm, by_rank = run.arguments["warmup_epochs"], by_epoch(run)
     warmups = [of_rank[:warm].ravel() for of_rank in by_rank]
     highest = [of_rank.max() for of_rank in by_rank]
+    singles = [run.arguments[name] for name in names]
+    begin = highest[0] / run.np
+    whose = (
+        "that of a single process" if is_any_of(begin, singles) else f"1/{run.np} of the highest"
+    )
     demand(
         f"in the first {'epoch' if warm == 1 else f'{warm} epochs'} the rate rises with every "
-        f"step, from {highest[0] / run.np:.4g}, that of a single process, to {highest[0]:.4g}"
+        f"step, from {begin:.4g}, {whose}, to {highest[0]:.4g}"
         if run.np > 1
         else "on one rank nothing is warmed up: the rate is the highest from the first step on",
         [rises(warmup, top / run.np, top) for warmup, top in zip(warmups, highest, strict=True)],
         [
             f"the rates are {warmup[0]:.4g}, {warmup[1]:.4g}, … {warmup[-1]:.4g}"
-            for warmup in warmups
+            + how_far(warmup[-1], top / run.np, top)
+            for warmup, top in zip(warmups, highest, strict=True)
         ],
     )
     rests = [of_rank[warm:] for of_rank in by_rank]
@@ -73,6 +80,20 @@ def check_warmup(run: ObservedRun, factors: Sequence[float]) -> None:
         ],
         [", then ".join(f"{epoch[0]:.4g} to {epoch[-1]:.4g}" for epoch in rest) for rest in rests],
     )
+    twice = [single * run.np**2 for single in singles]
+    demand(
+        "the callbacks get the full rate as it is: it has the number of ranks in it already",
+        [run.np == 1 or not is_any_of(top, twice) for top in highest],
+        [f"the highest rate is {top:g}: multiplied by {run.np} twice" for top in highest],
+    )
+
+
+def how_far(last: float, begin: float, end: float) -> str:
+    """Tell how far a warmup has come with its last rate, where that is not far enough."""
+    if abs(last / begin - 1) < NEARLY_ALL:
+        return ": they end where they should begin"
+    share = (last - begin) / (end - begin) if end > begin else 1.0
+    return f": {share:.0%} of the way at the end" if 0 < share < 0.9 else ""
 
 
 def rises(warmup: np.ndarray, begin: float, end: float) -> bool:
