@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from hvdcourse.checks.evidence import ObservedRun, demand
+from hvdcourse.checks.evidence import ObservedRun, demand, percent
 from hvdcourse.checks.exercises.training_notes import rates
 
 NEARLY_ALL = 1e-3
@@ -93,7 +93,7 @@ def how_far(last: float, begin: float, end: float) -> str:
     if abs(last / begin - 1) < NEARLY_ALL:
         return ": they end where they should begin"
     share = (last - begin) / (end - begin) if end > begin else 1.0
-    return f": {share:.0%} of the way at the end" if 0 < share < 0.9 else ""
+    return f": {percent(share)} of the way at the end" if 0 < share < 0.9 else ""
 
 
 def rises(warmup: np.ndarray, begin: float, end: float) -> bool:
