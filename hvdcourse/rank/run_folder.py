@@ -11,6 +11,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from hvdcourse.files import write_whole
 from hvdcourse.rank.variables import RUN_FOLDER_VARIABLE
 
@@ -20,8 +22,16 @@ _WHOLE_STACK = re.compile(r'rank/main\.py", line \d+ in main\n|^  \.\.\.\n', re.
 
 
 def plain(value: Any) -> Any:
-    """Return a tensor, an array or its number as JSON can hold it."""
-    return (value.numpy() if hasattr(value, "numpy") else value).tolist()
+    """Return the value as JSON can hold it: tensors and arrays become lists."""
+    if hasattr(value, "numpy"):
+        value = value.numpy()
+    if isinstance(value, np.ndarray | np.generic):
+        return value.tolist()
+    if isinstance(value, dict):
+        return {str(key): plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(item) for item in value]
+    return value
 
 
 class RunFolder:
@@ -81,7 +91,7 @@ class RunFolder:
     def append(self, rank: int, kind: str, entry: dict[str, Any]) -> None:
         """Append one JSON line to a rank's ``metrics`` or ``evidence``; arrays become lists."""
         with (self.path / f"{kind}_{rank}.jsonl").open("a") as file:
-            file.write(json.dumps(entry, default=plain) + "\n")
+            file.write(json.dumps(plain(entry)) + "\n")
 
     def lines_as_they_come(self, rank: int, kind: str) -> "LineFollower":
         """Return what reads a rank's JSON lines, each once, while the rank appends to them."""

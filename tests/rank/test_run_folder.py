@@ -26,3 +26,9 @@ def test_arrays_become_lists(tmp_path):
     folder = RunFolder(tmp_path)
     folder.append(1, "evidence", {"mean": np.float32(0.5), "each": [np.arange(2)]})
     assert folder.read_lines(1, "evidence") == [{"mean": 0.5, "each": [[0, 1]]}]
+
+
+def test_numbers_of_arrays_may_be_keys(tmp_path):
+    folder = RunFolder(tmp_path)
+    folder.append(0, "evidence", {"delays": {np.int64(1): np.float32(0.5)}})
+    assert folder.read_lines(0, "evidence") == [{"delays": {"1": 0.5}}]
