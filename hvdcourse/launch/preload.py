@@ -12,6 +12,6 @@ os.environ["TF_CPP_MIN_LOG_LEVEL"] = "2"
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 for _name in ("numpy", "tensorflow", "horovod.tensorflow.keras", "hvdcourse.launch.supervisor"):
     importlib.import_module(_name)
-importlib.import_module("hvdcourse.rank.tracing").trace_quickly()
+importlib.import_module("hvdcourse.rank.tracing").create_state_once()
 # The garbage collector of a forked process need not look through all of this again.
 gc.freeze()

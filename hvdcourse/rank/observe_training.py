@@ -18,7 +18,7 @@ from hvdcourse.rank.modes import MANY, outputs_by_mode
 from hvdcourse.rank.own_digits import limit_test_images
 from hvdcourse.rank.pretended_gpus import PretendedGPUs
 from hvdcourse.rank.run_folder import RunFolder
-from hvdcourse.rank.tracing import trace_quickly
+from hvdcourse.rank.tracing import create_state_once
 from hvdcourse.rank.variables import TEST_IMAGES_VARIABLE
 
 # ε of this course's LAMB.
@@ -63,7 +63,7 @@ class TrainingObserver:
 
     def start(self, pretend_gpus: bool = True) -> None:
         """Begin to take notes; where there are no GPUs, some are pretended if that is wanted."""
-        trace_quickly()
+        create_state_once()
         if TEST_IMAGES_VARIABLE in os.environ:
             limit_test_images(int(os.environ[TEST_IMAGES_VARIABLE]))
         if pretend_gpus and not tf.config.list_physical_devices("GPU"):

@@ -1,33 +1,13 @@
-"""Has TensorFlow make the graphs of a short training sooner: they take most of its time."""
+"""Has TensorFlow make fewer graphs of a short training: they take most of its time."""
 
 import functools
 from collections.abc import Callable
 from typing import Any
 
-import horovod.tensorflow
 import tensorflow as tf
-from tensorflow.python.autograph.core import config
 
 
 @functools.cache
-def trace_quickly() -> None:
-    """Make graphs sooner from now on, wherever a script makes them."""
-    leave_horovod_unconverted()
-    create_state_once()
-
-
-def leave_horovod_unconverted() -> None:
-    """Keep AutoGraph from what Horovod defines.
-
-    AutoGraph reads and rewrites every Python function that a graph is made of, anew in every
-    process. Horovod's need no rewriting: they decide by Python's numbers, and by ``tf.cond``.
-    https://www.tensorflow.org/api_docs/python/tf/autograph/experimental/do_not_convert
-    """
-    config.CONVERSION_RULES = (config.DoNotConvert("horovod"), *config.CONVERSION_RULES)
-    # What Horovod itself makes a graph of is converted by any rule, unless told otherwise here.
-    horovod.tensorflow._make_subgraph = functools.partial(tf.function, autograph=False)
-
-
 def create_state_once() -> None:
     """Have Keras create the state of metrics and optimizers without a second graph.
 

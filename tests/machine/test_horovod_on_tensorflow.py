@@ -40,6 +40,33 @@ print(keras.layers.Layer is tf.keras.layers.Layer, keras.layers.Layer.__module__
     assert completed.stderr == ""
 
 
+REWRITTEN = """
+import re, sys
+import horovod.tensorflow as hvd, tensorflow as tf
+
+@tf.function
+def step(x):
+    with tf.GradientTape() as tape:
+        loss = weight * x if x > 0 else x
+    return hvd.DistributedGradientTape(tape).gradient(loss, [weight])[0]
+
+hvd.init()
+weight = tf.Variable(2.0)
+hvd.broadcast_variables([weight], root_rank=0)
+print(step(tf.constant(3.0)).numpy())
+files = [module.__file__ for name, module in sys.modules.items() if "autograph_gen" in name]
+print(re.findall(r"def (tf__\\w+)", "".join(open(file).read() for file in files)))
+"""
+
+
+@pytest.mark.ranks
+def test_autograph_rewrites_what_a_script_defines_and_nothing_of_horovods(tmp_path):
+    # AutoGraph reads the source, which `python -c` has in no file.
+    (tmp_path / "script.py").write_text(REWRITTEN)
+    completed = python("import script", PYTHONPATH=str(tmp_path))
+    assert completed.stdout == "3.0\n['tf__step']\n", completed.stderr
+
+
 def test_what_an_import_writes_is_shown_but_for_the_noise(pretended):
     completed = python("import tensorflow", **pretended(SAYS))
     assert completed.stderr == "before\nE0000 a real error\n"

@@ -21,19 +21,23 @@ MEANS_NOTHING = re.compile(
 
 
 class Finder:
-    """Finds TensorFlow as Python would, and has it executed as this module says."""
+    """Finds one module as Python would, and has it executed as it is told."""
+
+    def __init__(self, name, execute):
+        """``execute(as_python, module)`` does what ``as_python(module)`` would do alone."""
+        self.name, self.execute = name, execute
 
     def find_spec(self, name, path=None, target=None):
-        """Return TensorFlow's spec, and nobody else's."""
-        if name != "tensorflow":
+        """Return this module's spec, and that of no other."""
+        if name != self.name:
             return None
         from importlib.util import find_spec
 
         sys.meta_path.remove(self)
         spec = find_spec(name)
         if spec and spec.loader:
-            execute = spec.loader.exec_module
-            spec.loader.exec_module = lambda module: quietly(uncollected, execute, module)
+            as_python = spec.loader.exec_module
+            spec.loader.exec_module = lambda module: self.execute(as_python, module)
         return spec
 
 
@@ -70,4 +74,4 @@ def quietly(call, *arguments):
             os.write(2, b"".join(line for line in written if not MEANS_NOTHING.search(line)))
 
 
-sys.meta_path.insert(0, Finder())
+sys.meta_path.insert(0, Finder("tensorflow", lambda *execution: quietly(uncollected, *execution)))
