@@ -74,8 +74,8 @@ def negotiation(step):
 
 def fusion_ratio(step):
     """Return how many gradients an allreduce of this step had, as a mean over the allreduces."""
-    # Step 3: Count the allreduces, and return this mean. Gradients that are fused are sent at the
-    # same time, and on a CPU Horovod does one allreduce after the other.
+    # Step 3: Count the allreduces, and return this mean. The sending of gradients that are fused
+    # overlaps in time; without GPUs, Horovod sends one allreduce after the other.
     sends = sorted(step["GLOO_ALLREDUCE"], key=lambda span: span.start)
     allreduces, latest = 0, -np.inf
     for send in sends:
@@ -128,9 +128,12 @@ def main():
     for path in sorted(Path(parser.parse_args().folder).glob("timeline*.json*")):
         measured = measure(read_events(path))
         record(path.name, measured)
+        if not measured["spans"]:
+            print(f"{path.stem}: no spans were found")
+            continue
         print(f"{path.stem}, medians over {len(measured['exposed'])} steps:")
         for name in ("negotiation", "fusion_ratio", "exposed"):
-            print(f"  {name:13} {np.median(measured[name] or [np.nan]):6.2f}")
+            print(f"  {name:13} {np.median(measured[name]):6.2f}")
         ranks = Counter(rank for rank, _ in measured["stragglers"])
         for rank, count in ranks.items():
             delay = np.median([delay for late, delay in measured["stragglers"] if late == rank])
