@@ -16,7 +16,7 @@ from pathlib import Path
 import horovod.tensorflow.keras as hvd
 # End of step 1.
 
-# Step 4: Import broadcast_variables, which the module horovod.tensorflow has, and hvd has not.
+# Step 4: Import broadcast_variables: it is in the module horovod.tensorflow, and not in hvd.
 #:
 from horovod.tensorflow import broadcast_variables
 # End of step 4.
@@ -71,7 +71,7 @@ def rate_factor(epoch, epochs):
 
 
 def full_rate(arguments):
-    """Return the learning rate that the schedule's factors are of."""
+    """Return the learning rate that the schedule multiplies."""
     # Step 8: The rate suits the global batch, which grows with the number of ranks.
     #: return arguments.learning_rate
     return arguments.learning_rate * hvd.size()

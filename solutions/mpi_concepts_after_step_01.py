@@ -47,8 +47,8 @@ def main():
     rank, size, local_rank = hvd.rank(), hvd.size(), hvd.local_rank()
     report("place", {"rank": rank, "size": size, "local_rank": local_rank})
 
-    # TODO: Step 2: Share the images. `rows` holds the numbers of this rank's own images: every
-    # image belongs to exactly one rank, and the numbers of images of two ranks differ by 1 at most.
+    # TODO: Step 2: Share the images. `rows` is an array of the numbers of this rank's own images:
+    # every image belongs to exactly one rank, and no rank has over one image more than another.
     rows = np.arange(len(images))
     report("rows", rows)
 
@@ -70,10 +70,10 @@ def main():
     report("all_scores", all_scores)
 
     # TODO: Step 6: Regroup the images by digit: rank r gets the numbers of all images whose digit d
-    # has d % size == r, from whichever rank held them, by a collective in this step. Alltoall cuts
-    # the vector that it is given into pieces, one after the other: its splits, int32, say how long
-    # the piece for each rank is. It returns a pair: the numbers that came, and how many came from
-    # each rank.
+    # has d % size == r, from whichever rank held them, by a collective in this step. A rank knows
+    # the digits of its own images alone. Alltoall cuts the vector that it is given into pieces, one
+    # after the other: its splits, int32, say how long the piece for each rank is. It returns a
+    # pair: the numbers that came, and how many came from each rank.
     regrouped = rows
     report("regrouped", regrouped)
 
@@ -85,7 +85,8 @@ def main():
     my_brightness = brightness
     report("my_brightness", my_brightness)
 
-    # TODO: Step 8: Have rank 0 alone write the summary, and let no rank go on before it is written.
+    # TODO: Step 8: Have one rank alone write the summary, and let no rank go on before it is
+    # written.
     write_summary(arguments.summary, mean, arguments.write_seconds)
     report("summary", arguments.summary.read_text() if arguments.summary.exists() else "")
 

@@ -56,11 +56,11 @@ def parse_args():
 
 def train_set(x, y, batch_size):
     ds = tf.data.Dataset.from_tensor_slices((x, y))
-    # TODO: Step 4: In each epoch the ranks, together, train on each image once. Dataset.shard gives
-    # each rank a share. The shares may differ by an image, and so by a batch; but all ranks must
-    # make equally many steps, or the last allreduce waits forever. To drop or repeat images is no
-    # way out: each counts once. `batches`, which is imported, knows how many images belong in each
-    # of this rank's batches, and Dataset.rebatch cuts batches to such lengths.
+    # TODO: Step 4: In each epoch the ranks, together, train on each image once, in an order that is
+    # new in each epoch. Dataset.shard gives each rank a share. The shares may differ by an image,
+    # and so by a batch; but all ranks must make equally many steps, or the last allreduce waits
+    # forever. `batches`, which is imported, knows how many images belong in each of this rank's
+    # batches, and Dataset.rebatch cuts batches to such lengths.
     return ds.shuffle(len(x)).batch(batch_size).prefetch(2)
 
 
@@ -112,8 +112,8 @@ def main():
     )
     seconds = time.perf_counter() - started
 
-    # TODO: Step 5: Each test image is evaluated by one rank, and every rank has the loss and the
-    # accuracy of the whole test set.
+    # TODO: Step 5: The test images are shared out among all ranks, each to one of them, and every
+    # rank has the loss and the accuracy of the whole test set.
     test_loss, accuracy = net.evaluate(data.test_images, data.test_labels, 256, verbose=0)
     record("test_accuracy", accuracy)
     record("test_loss", test_loss)

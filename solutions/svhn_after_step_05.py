@@ -56,11 +56,11 @@ def parse_args():
 
 def train_set(x, y, batch_size):
     ds = tf.data.Dataset.from_tensor_slices((x, y))
-    # Step 4: In each epoch the ranks, together, train on each image once. Dataset.shard gives each
-    # rank a share. The shares may differ by an image, and so by a batch; but all ranks must make
-    # equally many steps, or the last allreduce waits forever. To drop or repeat images is no way
-    # out: each counts once. `batches`, which is imported, knows how many images belong in each of
-    # this rank's batches, and Dataset.rebatch cuts batches to such lengths.
+    # Step 4: In each epoch the ranks, together, train on each image once, in an order that is new
+    # in each epoch. Dataset.shard gives each rank a share. The shares may differ by an image, and
+    # so by a batch; but all ranks must make equally many steps, or the last allreduce waits
+    # forever. `batches`, which is imported, knows how many images belong in each of this rank's
+    # batches, and Dataset.rebatch cuts batches to such lengths.
     # A rank keeps its share and shuffles within it. Batches that are full but for the last could
     # be one more on one rank than on another, where the averaging would wait forever.
     share = ds.shard(hvd.size(), hvd.rank())
@@ -118,8 +118,8 @@ def main():
     )
     seconds = time.perf_counter() - started
 
-    # Step 5: Each test image is evaluated by one rank, and every rank has the loss and the accuracy
-    # of the whole test set.
+    # Step 5: The test images are shared out among all ranks, each to one of them, and every rank
+    # has the loss and the accuracy of the whole test set.
     mine = shard(len(data.test_images), hvd.rank(), hvd.size())
     means = net.evaluate(data.test_images[mine], data.test_labels[mine], 256, verbose=0)
     # Sums of all images, since the shares may differ in length by one image.

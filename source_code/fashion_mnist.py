@@ -13,8 +13,7 @@ from pathlib import Path
 
 # TODO: Step 1: Import Horovod for Keras, the module horovod.tensorflow.keras, under the name hvd.
 
-# TODO: Step 4: Import broadcast_variables, which the module horovod.tensorflow has, and hvd has
-# not.
+# TODO: Step 4: Import broadcast_variables: it is in the module horovod.tensorflow, and not in hvd.
 
 import tensorflow as tf
 
@@ -66,7 +65,7 @@ def rate_factor(epoch, epochs):
 
 
 def full_rate(arguments):
-    """Return the learning rate that the schedule's factors are of."""
+    """Return the learning rate that the schedule multiplies."""
     # TODO: Step 8: The rate suits the global batch, which grows with the number of ranks.
     return arguments.learning_rate
 

@@ -21,7 +21,7 @@ from hvdcourse.challenge.evidence import (
 from hvdcourse.challenge.parts import PARTS, Part
 from hvdcourse.challenge.report import report_of
 from hvdcourse.challenge.score import PartScore, Score
-from hvdcourse.checks.evidence import ObservedRun, Unmet
+from hvdcourse.checks.evidence import ObservedRun, Unmet, counted
 from hvdcourse.checks.manifest import CHALLENGE
 from hvdcourse.checks.queue import turn
 from hvdcourse.data.image_folder import ImageFolder, find_images, read_images
@@ -121,27 +121,29 @@ class Runner:
         saving = {**arguments, "folder": self.scratch / "saved" / "{rank}"}
         # In the middle of an epoch, and on every rank, as where a machine loses its power.
         kill = str(int((KILLED_IN - 0.5) * SMALL_TRAIN / 2))
+        # On two hosts, as far as Horovod knows: a local rank is no rank there.
+        half = most_ranks // 2
         if "alone" in runs:
-            self.run("alone", gallery, 1, arguments)
+            self.run("alone", gallery, (1,), arguments)
         if "killed" in runs:
-            self.run("killed", gallery, 2, saving, killed_after=kill)
+            self.run("killed", gallery, (1, 1), saving, killed_after=kill)
         if "resumed" in runs:
-            self.run("resumed", gallery, 2, saving)
+            self.run("resumed", gallery, (1, 1), saving)
         if "four" in runs:
-            self.run("four", gallery, most_ranks, arguments)
+            self.run("four", gallery, (most_ranks - half, half), arguments)
 
     def run_large(self) -> None:
         """Run the untouched program for its speed, and this one on all images."""
         folder, gallery = self.copy_some("baseline", BASELINE_TRAIN, SMALL_TEST)
         arguments = {"data": folder, "epochs": 2, "batch_size": SINGLE_BATCH}
-        self.run("baseline", gallery, 1, arguments, script=UNTOUCHED, observe="timed challenge")
+        self.run("baseline", gallery, (1,), arguments, script=UNTOUCHED, observe="timed challenge")
         arguments = {
             "data": self.images.train_paths[0].parents[2],
             "epochs": LARGE_EPOCHS,
             "batch_size": SINGLE_BATCH * LARGER // LARGE_RANKS,
         }
         self.run(
-            "large", gallery_of(self.images, training_views=False), LARGE_RANKS, arguments,
+            "large", gallery_of(self.images, training_views=False), (LARGE_RANKS,), arguments,
             observe="timed challenge", timeout=LARGE_SECONDS,
         )  # fmt: skip
 
@@ -163,7 +165,7 @@ class Runner:
         self,
         name: str,
         gallery: Gallery,
-        np_: int,
+        hosts: tuple[int, ...],
         arguments: dict[str, Any],
         *,
         script: Path | None = None,
@@ -172,17 +174,19 @@ class Runner:
         killed_after: str = "",
     ) -> None:
         """Make one run and keep it as evidence, or keep why it did not end as it must."""
-        self.say(f"run {name!r}: {np_} ranks, {gallery.count} images, {arguments['epochs']} epochs")
+        ranks = counted(sum(hosts), "rank")
+        self.say(f"run {name!r}: {ranks}, {gallery.count} images, {arguments['epochs']} epochs")
         arguments = {key: str(value) if key in PATHS else value for key, value in arguments.items()}
         result = run_quickly(
             script or self.script,
-            np=np_,
+            np=sum(hosts),
+            hosts=hosts,
             timeout=timeout,
             standstill=STANDSTILL_SECONDS,
             environment={
                 OBSERVE_VARIABLE: observe,
                 KILL_VARIABLE: killed_after,
-                **enough_gpus(np_),
+                **enough_gpus(sum(hosts)),
             },
             must_succeed=False,
             arguments=arguments_from(arguments),
@@ -194,7 +198,7 @@ class Runner:
         elif result.ok:
             self.evidence.failures[name] = "it ended before it had trained on enough images"
         else:
-            self.evidence.failures[name] = f"on {np_} ranks: {result.explain()}"
+            self.evidence.failures[name] = f"on {ranks}: {result.explain()}"
 
 
 def was_killed(result: RunResult) -> bool:

@@ -107,7 +107,8 @@ def observe_runs(
             continue
         # A run that is left no time at all is started, and ended, like any other.
         left = max(1.0, deadline - time.monotonic())
-        result = start(exercise, trial, folder, min(left, exercise.longest_run * timeout))
+        longest = exercise.longest_run * timeout
+        result = start(exercise, trial, folder, min(left, longest))
         if result.ok or trial.disturbed:
             observed = ObservedRun(
                 result,
@@ -120,6 +121,11 @@ def observe_runs(
             continue
         where = f"On {trial.ranks_in_words}{trial.about}"
         failure = f"{where} the script did not end well.\n{result.explain()}"
+        if result.reason == "time limit" and left < longest and (done or failures):
+            failure += (
+                f"\nThe runs before it took {timeout - left:.0f} of the check's {timeout:g} s. "
+                "Where the computer is busy, --timeout gives it more."
+            )
         failures = dict.fromkeys(needing, failure) | failures
     return done, failures
 

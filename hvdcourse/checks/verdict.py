@@ -138,28 +138,31 @@ class ExerciseVerdict(Displayed):
         del data["hint_level"], data["not_remembered"]
         return data
 
-    def rows(self) -> list[tuple[StepVerdict, str]]:
-        """Return each step with what is to be said of it; a failed run is told of once."""
-        rows: list[tuple[StepVerdict, str]] = []
-        failures: list[list[str]] = []
+    def rows(self) -> list[tuple[StepVerdict | None, str]]:
+        """Return each step with what is to be said of it.
+
+        What keeps steps from being judged is no one step's: it stands once, in a row without one.
+        """
+        rows: list[tuple[StepVerdict | None, str]] = []
         for step in self.steps:
-            if step.passed:
-                text = ""
-            elif step.run_failed and step.seen in failures:
-                text = "not judged: see above"
-            else:
-                failures.append(step.seen)
-                text = step.told
-            rows.append((step, text))
+            if not step.run_failed:
+                rows.append((step, step.told))
+                continue
+            if (None, step.told) not in rows:
+                rows.append((None, step.told))
+            rows.append((step, "not judged: see above"))
         return rows
 
     def __rich__(self) -> RenderableType:
         """Return the verdict as a table, the hints that were asked for, and the summary."""
         table = Table("step", "", "what must be true", show_lines=True)
         for step, text in self.rows():
-            mark = Text("met", MET) if step.passed else Text("not yet", UNMET)
-            paragraphs = [Text(step.title, "bold")] + ([Text(text)] if text else [])
-            table.add_row(str(step.number), mark, Group(*paragraphs))
+            number, mark, title = "", Text(), "What keeps steps from being judged"
+            if step:
+                number, title = str(step.number), step.title
+                mark = Text("met", MET) if step.passed else Text("not yet", UNMET)
+            paragraphs = [Text(title, "bold")] + ([Text(text)] if text else [])
+            table.add_row(number, mark, Group(*paragraphs))
         hints = [
             Text(f"Hints for step {step.number}\n{hints.in_words(self.hint_level)}\n")
             for step, hints in self.hinted

@@ -49,13 +49,14 @@ def console() -> Console:
     return Console(width=None if sys.stdout.isatty() else 110, highlight=False)
 
 
-def step_number(step: str | None) -> int | None:
-    """Return a step as a number. Raises BadInput where it is none."""
-    if step is None:
+def step_numbers(steps: str | None) -> range | None:
+    """Return which steps "2" or "1-7" are; None for all. Raises BadInput for anything else."""
+    if steps is None:
         return None
-    if not step.isdecimal():
-        raise BadInput(f"a step is a number, such as 2; got {step!r}")
-    return int(step)
+    first, dash, last = steps.partition("-")
+    if not (first.isdecimal() and (last if dash else first).isdecimal()):
+        raise BadInput(f"steps are a number, such as 2, or several, such as 1-7; got {steps!r}")
+    return range(int(first), int(last or first) + 1)
 
 
 @app.command("list")
@@ -108,7 +109,9 @@ def study(
 @app.command()
 def check(
     name: Name,
-    step: Annotated[str | None, typer.Argument(help="One step; without it, all.")] = None,
+    step: Annotated[
+        str | None, typer.Argument(help="A step, or several, such as 1-7; without it, all.")
+    ] = None,
     folder: Annotated[Path | None, typer.Option(help="Where the script is.")] = None,
     hint: Annotated[
         int, typer.Option("--hint", count=True, help="Show a hint; three times: all.")
@@ -120,7 +123,7 @@ def check(
     """Run an exercise on real ranks and judge what it does. Exit status 0: everything is met."""
     verdict = check_exercise(
         name,
-        step_number(step),
+        step_numbers(step),
         folder=folder,
         hint=hint,
         timeout=checked_limit(timeout, "timeout"),

@@ -149,10 +149,11 @@ class RunResult:
             elif first.errors:
                 parts.append("The last that it printed to stderr:")
                 parts += first.errors[-10:]
+        out_of_step = first is not None and first.is_consequence
         parts += [
             f"Rank {rank.rank} {rank.describe_position()}"
             for rank in self.ranks
-            if rank.position or self.reason == "standstill"
+            if rank.position or self.reason == "standstill" or (out_of_step and rank.status == 0)
         ]
         if first is None and self.reason == "failed":
             parts += self.launcher_output[-10:]

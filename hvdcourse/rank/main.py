@@ -6,6 +6,7 @@ how the rank began and ended in the run's folder.
 
 import faulthandler
 import os
+import re
 import runpy
 import signal
 import sys
@@ -19,6 +20,10 @@ from hvdcourse.machine.environment import end_with_parent
 from hvdcourse.rank.place import Place, take_share_of_cores
 from hvdcourse.rank.run_folder import RunFolder
 from hvdcourse.rank.variables import OBSERVE_VARIABLE
+
+# TensorFlow's errors tell of some fifty calls that led to the operation, without their code. The
+# traceback has those that are the script's.
+_WHERE_A_GRAPH_WAS_MADE = re.compile(r'^ +File ".*", line \d+, in .*\n\n?', re.MULTILINE)
 
 
 def die_with_parent() -> None:
@@ -58,9 +63,10 @@ def run_script(script: str) -> tuple[int, dict[str, str] | None]:
         return 1, None
     except BaseException as error:
         error.__traceback__ = from_the_script(error, script)
-        text = "".join(traceback.format_exception(error))
+        message = _WHERE_A_GRAPH_WAS_MADE.sub("", str(error))
+        text = "".join(traceback.format_exception(error)).replace(str(error), message)
         print(text, file=sys.stderr, end="", flush=True)
-        return 1, {"type": type(error).__name__, "message": str(error), "traceback": text}
+        return 1, {"type": type(error).__name__, "message": message, "traceback": text}
     return 0, None
 
 

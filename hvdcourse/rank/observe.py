@@ -4,6 +4,7 @@ Every entry joins the rank's evidence between its reports, in the order in which
 """
 
 import functools
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -50,7 +51,7 @@ def observe(folder: RunFolder, rank: int, what: str) -> Callable[[], None]:
         observer.start()
         what, finish = "horovod", observer.finish
 
-    def record(kind: str, name: str, size: int, **more: int) -> None:
+    def record(kind: str, name: str, size: int, **more: float) -> None:
         folder.append(rank, "evidence", {kind: name, "bytes": size, **more})
 
     if what == "mpi4py":
@@ -82,7 +83,7 @@ def recorded(
     def call(*data: Any, **options: Any) -> Any:
         result = operation(*data, **options)
         root = {"root": options["root_rank"]} if "root_rank" in options else {}
-        record("collective", name, number_of_bytes(data[:1]), **root)
+        record("collective", name, number_of_bytes(data[:1]), time=time.time(), **root)
         return result
 
     return call

@@ -78,7 +78,8 @@ class MessageObserver:
         def call(*arguments: Any, **options: Any) -> Any:
             given = signature.bind(*arguments, **options).arguments
             communicator, data, *_ = given.values()
-            if given["dest"] == MPI.PROC_NULL:
+            # To nobody, or to a rank that there is not: MPI says so.
+            if given["dest"] not in range(communicator.size):
                 return method(*arguments, **options)
             # Ranks of the world, whatever number they have in the communicator.
             (to,) = communicator.group.Translate_ranks([given["dest"]], self.world)

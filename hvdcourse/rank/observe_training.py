@@ -136,7 +136,8 @@ class TrainingObserver:
             ordered = self.in_order(pairs)
             gradients = [gradient for gradient, _ in ordered]
             values = [variable.value() for _, variable in ordered]
-            self.when_run(self.note_update, [learning_rate(optimizer), *gradients, *values])
+            now = [learning_rate(optimizer), optimizer.iterations.value()]
+            self.when_run(self.note_update, [*now, *gradients, *values])
             return apply_gradients(optimizer, pairs, *arguments, **options)
 
         return call
@@ -187,10 +188,15 @@ class TrainingObserver:
             self.copy_of_kill.train(len(samples))
         self.note(name, identities(samples))
 
-    def note_update(self, rate: np.ndarray, *arrays: np.ndarray) -> None:
+    def note_update(self, rate: np.ndarray, iteration: np.ndarray, *arrays: np.ndarray) -> None:
         """Take a note of an optimizer's update: gradients first, then the weights before it."""
         gradient, weights = arrays[: len(arrays) // 2], arrays[len(arrays) // 2 :]
-        note = {"rate": rate, "gradient": fingerprints(gradient), "weights": fingerprints(weights)}
+        note = {
+            "rate": rate,
+            "iteration": iteration,
+            "gradient": fingerprints(gradient),
+            "weights": fingerprints(weights),
+        }
         if self.weights is None:
             self.note(
                 "place",

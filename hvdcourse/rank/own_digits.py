@@ -7,12 +7,16 @@ from hvdcourse.data.sets import DataSet
 
 
 def digits_of_rank(digits: DataSet, rank: int) -> DataSet:
-    """Return images that differ by rank; rank 0 has them as they are.
+    """Return images and labels that differ by rank; rank 0 has them as they are.
 
     With the same digits everywhere, a rank that computes everything by itself gets what only
-    another one holds.
+    another one holds. The middle rank's images are not the mean of all ranks' images.
     """
-    return replace(digits, train_images=digits.train_images * (1 - rank / 16))
+    return replace(
+        digits,
+        train_images=digits.train_images * (1 - rank**2 / 64),
+        train_labels=(digits.train_labels + rank) % len(digits.classes),
+    )
 
 
 def give_own_digits(rank: int) -> None:

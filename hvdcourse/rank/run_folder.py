@@ -29,7 +29,7 @@ def plain(value: Any) -> Any:
         return value.tolist()
     if isinstance(value, dict):
         return {str(key): plain(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
+    if isinstance(value, list | tuple | range):
         return [plain(item) for item in value]
     return value
 

@@ -50,8 +50,9 @@ def main():
     report("scores", scores)
     report("all_scores", np.concatenate(horovod.allgather_object(scores)))
 
-    everything = np.concatenate(horovod.allgather_object(my_numbers))
-    report("regrouped", [number for number in everything if labels[number] % everyone == me])
+    destinations = [(number, labels[number] % everyone) for number in my_numbers]
+    gathered = [pair for part in horovod.allgather_object(destinations) for pair in part]
+    report("regrouped", [number for number, destination in gathered if destination == me])
 
     brightness = images[my_numbers].sum(axis=0)
     report("brightness", brightness)

@@ -53,8 +53,8 @@ def main():
     all_scores = np.asarray(hvd.allgather(scores.reshape(-1, 1))).ravel()
     report("all_scores", all_scores)
 
-    every_row = np.asarray(hvd.allgather(rows))
-    regrouped = every_row[labels[every_row] % hvd.size() == hvd.rank()]
+    every_row, every_digit = (np.asarray(hvd.allgather(of)) for of in (rows, labels[rows]))
+    regrouped = every_row[every_digit % hvd.size() == hvd.rank()]
     report("regrouped", regrouped)
 
     brightness = images[rows].sum(axis=0)

@@ -1,6 +1,7 @@
 """Right: fit is fed with arrays and evaluates shares itself; all ranks broadcast their sums."""
 
 import argparse
+import random
 from pathlib import Path
 
 import horovod.tensorflow.keras as hvd
@@ -16,7 +17,7 @@ parser = argparse.ArgumentParser(description=__doc__)
 parser.add_argument("--images", type=int)
 parser.add_argument("--epochs", type=int, default=3)
 parser.add_argument("--batch-size", type=int, default=32)
-parser.add_argument("--weights-seed", type=int)
+parser.add_argument("--weights-seed", type=int, default=random.randrange(99))
 parser.add_argument("--out", type=Path)
 
 

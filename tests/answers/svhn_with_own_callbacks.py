@@ -3,6 +3,7 @@
 import argparse
 import json
 import os
+import random
 from pathlib import Path
 
 import horovod.tensorflow as hvd
@@ -63,7 +64,7 @@ def main():
     parser.add_argument("--images", type=int)
     parser.add_argument("--epochs", type=int, default=3)
     parser.add_argument("--batch-size", type=int, default=32)
-    parser.add_argument("--weights-seed", type=int)
+    parser.add_argument("--weights-seed", type=int, default=random.randrange(99))
     parser.add_argument("--out", type=Path)
     args = parser.parse_args()
     hvd.init()
@@ -76,7 +77,6 @@ def main():
     net = Net(layers.inputs, layers.outputs)
     loss = tf.keras.losses.SparseCategoricalCrossentropy(from_logits=True)
     net.compile(tf.keras.optimizers.Adam(0.002), loss)
-    tf.random.set_seed(0)  # the order of the images is one for all ranks
     callbacks = [StartAlike()] + ([Secretary(args.out)] if hvd.rank() == 0 else [])
     x, y = data.train_images[: args.images], data.train_labels[: args.images]
     ds = share_of(x, y, args.batch_size)

@@ -91,10 +91,11 @@ WRONG = {
         ("four",),
         [("hvd.DistributedOptimizer(tf.keras", "(tf.keras")],
     ),
-    "checkpoints by all, and no resume": (
+    "checkpoints by one rank a host, and no resume": (
         {"one writer", "resume"},
         ("killed", "resumed"),
-        [("    if arguments.folder and first:", "    if arguments.folder:"),
+        [("    if arguments.folder and first:",
+          "    if arguments.folder and hvd.local_rank() == 0:"),
          ("first_epoch = checkpoints.load_newest()", "pass")],
     ),
     "no sharding": (

@@ -85,11 +85,12 @@ def test_colours_can_be_read_on_light_and_on_dark(style, background):
     assert (lighter + 0.05) / (darker + 0.05) > 4
 
 
-def test_a_failed_run_is_told_of_once():
+def test_a_failed_run_is_told_of_once_and_under_no_step():
     steps = [unmet(number, "rank 1 crashed", run_failed=True) for number in (1, 2)]
-    texts = [text for _, text in verdict_of(*steps, failure="rank 1 crashed").rows()]
-    assert "rank 1 crashed" in texts[0]
-    assert texts[1] == "not judged: see above"
+    (number, told), *rest = verdict_of(*steps, failure="rank 1 crashed").rows()
+    assert number is None
+    assert "rank 1 crashed" in told
+    assert rest == [(step, "not judged: see above") for step in steps]
 
 
 def test_a_step_that_expects_what_a_failed_run_does_is_judged_by_itself():

@@ -355,3 +355,28 @@ def test_tensorflows_errors_are_shown_but_not_those_that_mean_nothing(backend, s
     assert [line for line in result.ranks[0].errors if " E " in line] == [
         "2026-01-01 E tensorflow/core/some.cc:1] A real error"
     ]
+
+
+def test_an_error_of_a_graph_is_told_without_the_calls_that_led_to_it(script):
+    path = script("""
+        import horovod.tensorflow as hvd, tensorflow as tf
+        hvd.init()
+        tf.function(hvd.broadcast)(tf.constant(1.0), root_rank=1)
+    """)
+    told = run_quickly(path, 1, must_succeed=False).explain()
+    assert "broadcast received invalid root rank 1" in told
+    assert "script.py" in told
+    assert "forkserver" not in told
+
+
+def test_calls_without_names_are_paired_in_their_order_as_lesson_1_says(script):
+    path = script("""
+        import horovod.tensorflow as hvd, numpy as np
+        hvd.init()
+        if hvd.rank() == 0:
+            print(float(hvd.allreduce(np.float32(100))))
+        print(float(hvd.allreduce(np.float32(0.5))))
+    """)
+    result = run_quickly(path, 2, must_succeed=False)
+    assert [lines[:1] for lines in result.output] == [["50.25"], ["50.25"]]
+    assert not result.ok

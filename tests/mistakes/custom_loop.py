@@ -178,7 +178,7 @@ ROUNDS = (
             4,
             "the same order in each epoch",
             (SHARE, SHARE.replace(", epoch=epoch", "")),
-            said="the images are shuffled anew in each epoch",
+            said="the images come in another order in each epoch",
         ),
         mistake(
             5,
@@ -223,5 +223,19 @@ ROUNDS = (
             3, "root 1", (BROADCAST, BROADCAST.replace("=0", "=1")), said="the weights of rank 1"
         ),
         crashes=True,
+    ),
+    together(
+        mistake(
+            3,
+            "one seed for all, and no broadcast",
+            ("if optimizer.iterations == 1:", "if False:"),
+            ("    if arguments.weights_seed is not None:\n", "    arguments.weights_seed = 1\n"),
+            (
+                "        tf.keras.utils.set_random_seed(arguments.weights_seed)",
+                "    tf.keras.utils.set_random_seed(arguments.weights_seed)",
+            ),
+            said="nothing of their size was broadcast",
+        ),
+        only=True,
     ),
 )

@@ -37,6 +37,21 @@ SKIPPED = "first_epoch = resume(model, arguments.folder); first_epoch += first_e
 
 ROUNDS = (
     together(
+        mistake(
+            5,
+            "3 for the size",
+            (BATCHES, BATCHES.replace("hvd.size()", "3")),
+            said=("on 1 rank:", "images not seen"),
+        ),
+        mistake(
+            6,
+            "3 for the size",
+            (TESTS, TESTS.replace("hvd.size()", "3")),
+            said=("on 1 rank:", "rank 0: evaluates 120 images"),
+        ),
+        only=True,
+    ),
+    together(
         mistake(1, "the GPU of the rank", (GPU, "gpus[hvd.rank()]"), said="sees GPU 2"),
         mistake(
             2,

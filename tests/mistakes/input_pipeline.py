@@ -170,6 +170,25 @@ ROUNDS = (
     together(
         mistake(
             3,
+            "one order that is kept, and stirred",
+            (SHUFFLE, "dataset = dataset.shuffle(64)"),
+            (CACHE, f"    {SHUFFLE}\n{CACHE}"),
+            said="on average over all pairs",
+        ),
+    ),
+    together(
+        mistake(
+            2,
+            "batches before the shift",
+            (BATCH, ""),
+            (SHIFT, BATCH + SHIFT),
+            said="`shift` was given whole batches",
+        ),
+        spoiled=(1, 3, 4, 5),
+    ),
+    together(
+        mistake(
+            3,
             "shuffled, and then kept",
             (SHUFFLE, ""),
             (CACHE, f"    {SHUFFLE}\n{CACHE}"),

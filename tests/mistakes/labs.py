@@ -144,6 +144,16 @@ UNEVEN_SHARDS = (
 
 UNWRAPPED_OPTIMIZER = (
     alone(
+        "compiled anew, without its momentum",
+        (
+            LOADED,
+            f"{KERAS_LOADED}        model.compile(hvd.DistributedOptimizer("
+            "tf.keras.optimizers.SGD(0.02, momentum=0.9)), LOSS)\n",
+        ),
+        ("def read_arguments", f"{LOSS_OF_LAB}def read_arguments"),
+        said="after the resume, the optimizer has counted 0 of",
+    ),
+    alone(
         "wrapped and thrown away",
         (LOADED, f"{KERAS_LOADED}        hvd.DistributedOptimizer(model.optimizer)\n"),
         said="away after it",

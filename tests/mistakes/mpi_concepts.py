@@ -46,6 +46,16 @@ ROUNDS = (
         ),
         mistake(5, "no gathering", (GATHER, "all_scores = scores"), said="only its own scores"),
         mistake(
+            6,
+            "all rows, by one's own labels",
+            (
+                ALLTOALL,
+                "every = hvd.allgather(rows).numpy(); regrouped = every[labels[every]"
+                " % size == rank]",
+            ),
+            said=("on the rank that held them", "not its own"),
+        ),
+        mistake(
             7,
             "the average",
             (PART, PART.replace(", op=hvd.Sum", "")),
@@ -165,7 +175,7 @@ ROUNDS = (
             4,
             "divided as if all shares were as long as one's own",
             (MEAN, "mean = total / (len(rows) * size)"),
-            said="off by up to",
+            said="the sum divided as if all ranks had as many images as this one",
         ),
         mistake(
             5,
@@ -183,7 +193,7 @@ ROUNDS = (
             7,
             "every size-th pixel",
             (PART, "my_brightness = hvd.allreduce(brightness, op=hvd.Sum).numpy()[rank::size]"),
-            said="off by up to",
+            said="every size-th pixel, not pixels that follow each other",
         ),
         mistake(
             8,
@@ -252,6 +262,13 @@ ROUNDS = (
             "2 for the size",
             (DESTINATION, DESTINATION.replace("size", "2")),
             said="rank 2: has 0 images",
+        ),
+        mistake(
+            8,
+            "a barrier before the writing, and a sleep",
+            (WRITER, f"{BARRIER}{WRITER}".replace("barrier", "early")),
+            (BARRIER, "    time.sleep(2)\n"),
+            said="the last collective was over before the summary was written",
         ),
         crashes=True,
     ),

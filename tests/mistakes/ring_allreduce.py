@@ -25,7 +25,9 @@ ROUNDS = (
             (CUTS, "cuts = [k * (length // size) for k in range(size)] + [length]"),
             said=("differ in length by at most 1", "the chunks have"),
         ),
-        mistake(3, "nothing added", (ADD, ADD.replace("+=", "=")), said="and not of chunk 1"),
+        mistake(
+            3, "nothing added", (ADD, ADD.replace("+=", "=")), said="that of chunk 1 is missing"
+        ),
         mistake(
             4,
             "one turn too few",
@@ -47,7 +49,7 @@ ROUNDS = (
             3,
             "one turn too few",
             (f"range(size - 1):\n{SCATTERED}", f"range(size - 2):\n{SCATTERED}"),
-            said="and not of chunk 0",
+            said="that of chunk 0 is missing",
         ),
         mistake(
             4,
@@ -107,7 +109,7 @@ ROUNDS = (
                     "(rank - turn)", "(rank - turn - 1)"
                 ),
             ),
-            said="and not of chunk 1",
+            said="that of chunk 1 is missing",
         ),
         mistake(
             4,
@@ -121,7 +123,7 @@ ROUNDS = (
             1,
             "multiples of a length in floating point, rounded down",
             (CUTS, "cuts = [int(k * (length / size)) for k in range(size + 1)]"),
-            said=("7 chunks cover 0 to", "the chunks go from 0 to"),
+            said=("7 chunks hold all of", "the chunks go from 0 to"),
         ),
         mistake(
             2,
@@ -158,9 +160,11 @@ ROUNDS = (
             1,
             "2 for the size",
             (CUTS, "size = 2; cuts = [k * length // size for k in range(size + 1)]"),
-            said=("7 chunks cover 0 to", "has 2 chunks"),
+            said=("7 chunks hold all of", "has 2 chunks"),
         ),
-        mistake(3, "added twice", (ADD, ADD.replace("+=", "+= 2 *")), said="and not of chunk 1"),
+        mistake(
+            3, "added twice", (ADD, ADD.replace("+=", "+= 2 *")), said="that of chunk 1 is missing"
+        ),
         mistake(
             4,
             "one turn too many",
@@ -168,5 +172,15 @@ ROUNDS = (
             said="in 2 messages",
         ),
         crashes=True,
+    ),
+    together(
+        mistake(
+            2,
+            "a rank after the last one",
+            ("(rank + 1) % size, (rank - 1) % size", "rank + 1, rank - 1"),
+            said=("MPI_ERR_RANK: invalid rank", SENDRECV),
+        ),
+        crashes=True,
+        only=True,
     ),
 )

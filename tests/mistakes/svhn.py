@@ -224,6 +224,12 @@ ROUNDS = (
             (WHOLE, "test_loss, accuracy = np.array(sums) / 21"),
             said="each of the check's 23 test images is evaluated by one rank",
         ),
+        mistake(
+            4,
+            "never shuffled",
+            ("share.shuffle(len(x)).batch", "share.batch"),
+            said="in the last epoch they come as in the first",
+        ),
     ),
     together(
         mistake(

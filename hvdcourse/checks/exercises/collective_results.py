@@ -29,7 +29,7 @@ def which(value: np.ndarray, expected: np.ndarray, mistakes: Mapping[str, np.nda
         return f"{len(value)} numbers instead of {len(expected)}"
     if not np.isfinite(value).all():
         return "numbers that are not finite"
-    return f"numbers that are off by up to {np.abs(value - expected).max():.1g}"
+    return f"numbers that are off by up to {np.abs(value - expected).max():.3g}"
 
 
 def took_part(run: ObservedRun, since: str, before: str) -> list[bool]:

@@ -56,28 +56,6 @@ def check_voice(run: ObservedRun) -> None:
     )
 
 
-def check_start(run: ObservedRun) -> None:
-    training.check_same_start(run)
-    sent = [rank.broadcast_bytes()[0] > training.much(rank) for rank in run.ranks]
-    demand(
-        "a broadcast hands out rank 0's weights",
-        sent,
-        ["got them" if of_rank else "nothing of their size was broadcast" for of_rank in sent],
-    )
-
-
-def check_shares(run: ObservedRun) -> None:
-    shares.check_shares(run)
-    known = shares.known_samples("trained", run.arguments["images"])
-    batches = [shares.samples_of(rank, "trained", known) for rank in run.ranks]
-    steps = len(batches[0]) // EPOCHS
-    demand(
-        "the images come in another order in each epoch",
-        [of_rank[:steps] != of_rank[-steps:] for of_rank in batches],
-        ["in the last epoch they come as in the first" for _ in batches],
-    )
-
-
 def check_validation(run: ObservedRun) -> None:
     shares.check_validation(run, metrics="val")
     for name in ("val_accuracy", "val_loss"):
@@ -183,7 +161,7 @@ def trials(folder: Path) -> Iterator[Trial]:
         about=", resumed from a checkpoint,",
     )
     alone = {**arguments(folder / "alone"), "images": 50}
-    yield Trial(hosts=ALONE, arguments=alone, steps=(8, 9))
+    yield Trial(hosts=ALONE, arguments=alone, steps=(5, 6, 8, 9))
 
 
 STEPS = (
@@ -194,8 +172,16 @@ STEPS = (
         title="Every rank applies the mean of all ranks' gradients",
         check=training.check_mean_gradient,
     ),
-    Step(number=4, title="All ranks start from rank 0's weights", check=check_start),
-    Step(number=5, title="Each epoch's images are shared out among the ranks", check=check_shares),
+    Step(
+        number=4,
+        title="All ranks start from rank 0's weights",
+        check=training.check_broadcast_start,
+    ),
+    Step(
+        number=5,
+        title="Each epoch's images are shared out among the ranks",
+        check=shares.check_shuffled_shares,
+    ),
     Step(
         number=6,
         title="The test images are shared out, and the metrics are averaged",

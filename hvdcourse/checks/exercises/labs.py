@@ -82,6 +82,7 @@ def check_uneven_shards(run: ObservedRun) -> None:
 
 def check_unwrapped_optimizer(run: ObservedRun) -> None:
     resumed_at = len(notes(run.ranks[0], "update")) // 2
+    counts = [[update["iteration"] for update in notes(rank, "update")] for rank in run.ranks]
     own, used = ([gradients(rank, kind) for rank in run.ranks] for kind in ("gradient", "update"))
     if len({of_rank.shape for of_rank in (*own, *used)}) == 1:
         mean = np.mean(own, axis=0)
@@ -103,6 +104,14 @@ def check_unwrapped_optimizer(run: ObservedRun) -> None:
         )
     training.check_mean_gradient(run)
     check_always_alike(run)
+    demand(
+        "the optimizer resumes with its state: it counts on where it stopped",
+        [of_rank == list(range(len(of_rank))) for of_rank in counts],
+        [
+            f"after the resume, the optimizer has counted {of_rank[resumed_at]} of {resumed_at}"
+            for of_rank in counts
+        ],
+    )
 
 
 def check_own_images(run: ObservedRun) -> None:

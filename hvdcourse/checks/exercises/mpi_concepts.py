@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from hvdcourse.checks.evidence import ObservedRun, counted, demand
+from hvdcourse.checks.evidence import ObservedRun, counted, demand, demand_of_run
 from hvdcourse.checks.exercise import ALONE, UNEVEN_HOSTS, Exercise, Step, Trial
 from hvdcourse.checks.exercises.collective_results import (
     close,
@@ -15,11 +15,13 @@ from hvdcourse.checks.exercises.collective_results import (
     took_part,
     which,
 )
-from hvdcourse.data.sets import load_digits
+from hvdcourse.data.sets import DataSet, load_digits
 from hvdcourse.rank.own_digits import digits_of_rank
 
 # Stands in the summary of some runs from the start.
 EARLIER_LINE = "mean brightness of an earlier run\n"
+# The reports between which the summary is written.
+AROUND_THE_WRITING = ("my_brightness", "summary")
 
 
 def trials(folder: Path) -> list[Trial]:
@@ -34,8 +36,8 @@ def trials(folder: Path) -> list[Trial]:
         # More images than a byte can count; 3 ranks' equal shares leave 2 over.
         Trial(hosts=UNEVEN_HOSTS, arguments=arguments(6 * random.randrange(45, 60) + 5, earlier)),
         # Each wrong way to share unevenly shows for what 5 ranks' equal shares leave over, 2 or 3
-        # images, and for the 4 pixels. Four of the images have digit 4 or 9: a rank has none. On
-        # 2 + 1 the local rank is also rank % 2; on 1 + 4 it is not.
+        # images, and for the 4 pixels. Shared in turn or in blocks, one of the ranks has no image
+        # for the last one. On 2 + 1 the local rank is also rank % 2; on 1 + 4 it is not.
         Trial(
             hosts=(1, 4),
             arguments=arguments(random.choice((22, 23)), folder / "another.txt"),
@@ -54,10 +56,15 @@ def count_images(run: ObservedRun) -> int:
     return min(run.arguments["images"], len(load_digits().train_images))
 
 
+def digits_of_ranks(run: ObservedRun) -> list[DataSet]:
+    """Return for each rank the digits that its script was given."""
+    digits = load_digits()
+    return [digits_of_rank(digits, rank) for rank in range(run.np)]
+
+
 def images_of_ranks(run: ObservedRun) -> list[np.ndarray]:
     """Return for each rank the images (n, 64) that its script was given."""
-    digits, count = load_digits(), count_images(run)
-    given = [digits_of_rank(digits, rank).train_images[:count] for rank in range(run.np)]
+    given = [digits.train_images[: count_images(run)] for digits in digits_of_ranks(run)]
     return [images.reshape(-1, 64).astype(float) for images in given]
 
 
@@ -138,6 +145,9 @@ def check_mean(run: ObservedRun) -> None:
             by_rank, axis=0
         ),
         "the sum of the ranks' means": np.sum(by_rank, axis=0),
+        "the sum over the images, divided by the number of ranks": (
+            expected * sum(map(len, parts)) / run.np
+        ),
     }
     lines = []
     for rank, (mean, images) in enumerate(zip(means, given, strict=True)):
@@ -147,6 +157,9 @@ def check_mean(run: ObservedRun) -> None:
             "this run": images.mean(axis=0),
             "the sum divided by --images, though there are fewer": (
                 expected * sum(map(len, parts)) / run.arguments["images"]
+            ),
+            "the sum divided as if all ranks had as many images as this one": (
+                expected * sum(map(len, parts)) / max(1, len(parts[rank]) * run.np)
             ),
         }
         lines.append("has " + which(mean, expected, {**mistakes, **own}))
@@ -194,9 +207,8 @@ def in_order(scores: np.ndarray, expected: np.ndarray) -> np.ndarray:
 
 
 def check_regroup(run: ObservedRun) -> None:
-    shares = own_rows(run)
-    labels = load_digits().train_labels
-    sent = [(row, labels[row] % run.np) for rows in shares for row in rows]
+    held = zip(own_rows(run), digits_of_ranks(run), strict=True)
+    sent = [(row, digits.train_labels[row] % run.np) for rows, digits in held for row in rows]
     regrouped = run.numbers("regrouped")
     expected = [sorted(row for row, to in sent if to == rank) for rank in range(run.np)]
     lines = []
@@ -204,7 +216,8 @@ def check_regroup(run: ObservedRun) -> None:
         missing, extra = len(set(expected[rank]) - set(rows)), len(set(rows) - set(expected[rank]))
         lines.append(f"has {len(rows)} images: {missing} missing, {extra} not its own")
     demand_by_collective(
-        "rank r has exactly the images whose digit d has d % size == r, by a collective",
+        "rank r has exactly the images whose digit d, on the rank that held them, has "
+        "d % size == r, by a collective",
         [sorted(rows) == right for rows, right in zip(regrouped, expected, strict=True)],
         took_part(run, "all_scores", "regrouped"),
         lines,
@@ -221,6 +234,7 @@ def check_reducescatter(run: ObservedRun) -> None:
         mistakes = {
             "the average over the ranks, not the sum": parts[rank] / run.np,
             "the sums of all 64 pixels, not only of its own part": total,
+            "every size-th pixel, not pixels that follow each other": total[rank :: run.np],
             "its own brightness, to which no other rank's was added": own,
             "its part of its own brightness, to which no other rank's was added": np.array_split(
                 own, run.np
@@ -248,10 +262,27 @@ def check_one_writer(run: ObservedRun) -> None:
         "one rank writes the summary, and every rank finds its one line there, after a collective "
         "that has it wait",
         [written == count == 1 for count in read],
-        took_part(run, "my_brightness", "summary"),
+        took_part(run, *AROUND_THE_WRITING),
         lines,
         alone=True,
     )
+    demand_waiting_after_the_writing(run, path)
+
+
+def demand_waiting_after_the_writing(run: ObservedRun, path: Path) -> None:
+    """Raise Unmet where the last collective was over before the summary was written.
+
+    The others may find its line all the same, if they sleep or look again and again.
+    """
+    times = [
+        call["time"] for rank in run.ranks for call in rank.communicated(*AROUND_THE_WRITING)[-1]
+    ]
+    if times and path.exists():
+        demand_of_run(
+            "every rank waits in a collective until the summary is written",
+            max(times) >= path.stat().st_mtime,
+            "the last collective was over before the summary was written",
+        )
 
 
 STEPS = (

@@ -22,8 +22,11 @@ LONG_LENGTH = 2**20 + 1
 
 
 def arguments() -> dict[str, Any]:
-    """Return lengths shorter than, not a multiple of, and much larger than the number of ranks."""
-    return {"lengths": f"1,{random.choice(SHORT_LENGTHS)},{LONG_LENGTH}"}
+    """Return lengths not a multiple of, shorter than, and much larger than the number of ranks.
+
+    A verdict tells of the first that is wrong: of empty chunks only where all others are right.
+    """
+    return {"lengths": f"{random.choice(SHORT_LENGTHS)},1,{LONG_LENGTH}"}
 
 
 def lengths(run: ObservedRun) -> list[int]:
@@ -64,8 +67,8 @@ def check_bounds(run: ObservedRun) -> None:
                 [f"the bounds of a chunk are {in_short(of_rank[0])}" for of_rank in bounds],
             )
             demand(
-                f"{count} chunks cover 0 to {length} without gaps, and differ in length by at "
-                "most 1",
+                f"{count} chunks hold all of {counted(length, 'number')} without gaps, and differ "
+                "in length by at most 1",
                 [are_equal_chunks(of_rank, count, length) for of_rank in bounds],
                 [bounds_in_words(of_rank, count, length) for of_rank in bounds],
             )
@@ -142,7 +145,7 @@ def check_scatter_reduce(run: ObservedRun) -> None:
             f"for length {length}, rank r holds the sum of chunk (r + 1) % {run.np}",
             [holds[rank, (rank + 1) % run.np] for rank in range(run.np)],
             [
-                f"holds {chunks_in_words(chunks)}, and not of chunk {(rank + 1) % run.np}"
+                f"holds {chunks_in_words(chunks)}; that of chunk {(rank + 1) % run.np} is missing"
                 if not chunks[(rank + 1) % run.np]
                 else f"holds {chunks_in_words(chunks)}"
                 for rank, chunks in enumerate(holds)

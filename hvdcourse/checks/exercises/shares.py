@@ -7,7 +7,7 @@ from collections import Counter
 
 import numpy as np
 
-from hvdcourse.checks.evidence import ObservedRank, ObservedRun, Unmet, demand, named_ranks
+from hvdcourse.checks.evidence import ObservedRank, ObservedRun, Unmet, counted, demand, named_ranks
 from hvdcourse.checks.exercises.training_notes import SMALL, demand_finite, notes
 from hvdcourse.data.sets import load_digits
 from hvdcourse.rank.fingerprints import identities
@@ -54,8 +54,8 @@ def check_shares(run: ObservedRun) -> None:
         for of_rank in batches
     ]
     expected = (
-        f"in each epoch the {run.np} ranks, together, train on each of the {count} images once, in "
-        "equally many steps"
+        f"in each epoch {together(run.np)} on each of the {count} images once, in equally many "
+        "steps"
     )
     demand(expected, [len(steps) == 1 and not next(iter(steps)) % epochs], lines)
     per_epoch = next(iter(steps)) // epochs
@@ -86,10 +86,27 @@ def check_shares(run: ObservedRun) -> None:
     check_fewer_steps(run, per_epoch)
 
 
+def check_shuffled_shares(run: ObservedRun) -> None:
+    """The ranks share out each epoch's images, in an order that is new in each epoch."""
+    check_shares(run)
+    batches = [notes(rank, "trained") for rank in run.ranks]
+    steps = len(batches[0]) // run.arguments["epochs"]
+    demand(
+        "the images come in another order in each epoch",
+        [of_rank[:steps] != of_rank[-steps:] for of_rank in batches],
+        ["in the last epoch they come as in the first" for _ in batches],
+    )
+
+
 def same_shares(shares: list[Counter]) -> str:
     """Say which ranks have the same images; "" where no two have."""
     same = [rank for rank, share in enumerate(shares) if shares.count(share) > 1]
     return f"; {named_ranks(same)} train on the same images" if same else ""
+
+
+def together(ranks: int) -> str:
+    """Say who trains."""
+    return "the one rank trains" if ranks == 1 else f"the {ranks} ranks, together, train"
 
 
 def check_fewer_steps(run: ObservedRun, steps: int) -> None:
@@ -100,7 +117,8 @@ def check_fewer_steps(run: ObservedRun, steps: int) -> None:
         f"with batches of {size} images on each rank an epoch has {most} steps"
         f"{f', or {fewest}' if fewest < most else ''}; a single process makes {-(-count // size)}",
         [fewest <= steps <= most] * run.np,
-        [f"makes {steps} steps, of {count / (steps * run.np):.3g} images on average"] * run.np,
+        [f"makes {counted(steps, 'step')}, of {count / (steps * run.np):.3g} images on average"]
+        * run.np,
     )
 
 

@@ -168,6 +168,17 @@ def check_same_start(run: ObservedRun) -> None:
         check_same_end(run)
 
 
+def check_broadcast_start(run: ObservedRun) -> None:
+    """All ranks have rank 0's weights, and not because all draw them with one seed."""
+    check_same_start(run)
+    sent = [run.np == 1 or rank.broadcast_bytes()[0] > much(rank) for rank in run.ranks]
+    demand(
+        "a broadcast hands out rank 0's weights",
+        sent,
+        ["got them" if of_rank else "nothing of their size was broadcast" for of_rank in sent],
+    )
+
+
 def check_same_end(run: ObservedRun) -> None:
     """All ranks have the same weights at the end."""
     ends = [weights_at_end(rank) for rank in run.ranks]
