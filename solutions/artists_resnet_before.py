@@ -35,7 +35,7 @@ def read_arguments():
 
 def read_image(path, pixels):
     with Image.open(path) as image:
-        image.verify()  # a damaged file must not get into the training
+        image.verify()  # a damaged file shall not get into the training
     with Image.open(path) as image:
         image = image.convert("RGB").resize((pixels, pixels), Image.Resampling.BICUBIC)
         return np.asarray(image, np.float32) / 255

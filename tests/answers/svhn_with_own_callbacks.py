@@ -3,7 +3,6 @@
 import argparse
 import json
 import os
-import random
 from pathlib import Path
 
 import horovod.tensorflow as hvd
@@ -64,14 +63,15 @@ def main():
     parser.add_argument("--images", type=int)
     parser.add_argument("--epochs", type=int, default=3)
     parser.add_argument("--batch-size", type=int, default=32)
-    parser.add_argument("--weights-seed", type=int, default=random.randrange(99))
+    parser.add_argument("--weights-seed", type=int)
     parser.add_argument("--out", type=Path)
     args = parser.parse_args()
     hvd.init()
     os.environ["CUDA_VISIBLE_DEVICES"] = str(hvd.local_rank())
     for gpu in tf.config.list_physical_devices("GPU"):
         tf.config.set_visible_devices(gpu, "GPU")
-    tf.keras.utils.set_random_seed(args.weights_seed)
+    if args.weights_seed is not None:
+        tf.keras.utils.set_random_seed(args.weights_seed)
     data = load()
     layers = wide_resnet(data.train_images.shape[1:], 10)
     net = Net(layers.inputs, layers.outputs)

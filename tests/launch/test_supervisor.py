@@ -162,9 +162,10 @@ def test_a_standstill_is_seen_also_where_no_core_is_free(script):
 
 @every_start
 def test_a_stopped_rank_is_gone_after_the_time_limit(start, script):
-    path = script(SCRIPT + "    os.kill(os.getpid(), signal.SIGSTOP) if rank else time.sleep(600)")
-    # A stopped rank cannot say that it has begun.
-    result = start(path, 2, timeout=start.limit, must_succeed=False)
+    stop = "    ready('ready_1')\n    os.kill(os.getpid(), signal.SIGSTOP)\n    time.sleep(600)"
+    path = script(f"{SCRIPT}    if not rank: time.sleep(600)\n{stop}")
+    # A stopped rank cannot say where it is.
+    result = start.until_the_limit(path, 2, lambda _: path.with_name("ready_1").exists())
     assert result.reason == "time limit"
 
 
