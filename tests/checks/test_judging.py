@@ -5,6 +5,7 @@ import itertools
 import numpy as np
 import pytest
 
+from hvdcourse.checks.check import observe_runs
 from hvdcourse.checks.evidence import ObservedRun, Unmet, percent
 from hvdcourse.checks.exercises import (
     cifar,
@@ -15,6 +16,7 @@ from hvdcourse.checks.exercises import (
     shares,
     training,
 )
+from hvdcourse.checks.manifest import find_exercise
 from hvdcourse.launch.result import RankResult, RunResult
 from hvdcourse.rank.fingerprints import fingerprints
 
@@ -33,6 +35,22 @@ def told(judge, *runs: ObservedRun, **options) -> str:
     except Unmet as unmet:
         return "\n".join([unmet.expected, *unmet.seen])
     return ""
+
+
+@pytest.mark.parametrize("before", [[], ["ended"]])
+def test_a_run_that_others_left_no_time_says_so(before, monkeypatch, tmp_path):
+    reasons = itertools.chain(before, itertools.repeat("time limit"))
+
+    def start(exercise, trial, folder, timeout):
+        reason = next(reasons)
+        ranks = [RankResult(0, 0 if reason == "ended" else None)]
+        return RunResult("", 1, reason, timeout, 0, ranks, [])
+
+    monkeypatch.setitem(observe_runs.__globals__, "start", start)
+    exercise = find_exercise("mpi_concepts")
+    _, failures = observe_runs(exercise, list(exercise.steps), tmp_path, tmp_path, 55)
+    told = "The runs before it took 0 of the check's 55 s." in failures[1]
+    assert told == bool(before)
 
 
 # Of two ranks on one host, and one on another.

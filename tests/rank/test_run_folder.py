@@ -24,8 +24,8 @@ def test_lines_are_read_once_and_only_when_they_are_whole(tmp_path):
 
 def test_arrays_become_lists(tmp_path):
     folder = RunFolder(tmp_path)
-    folder.append(1, "evidence", {"mean": np.float32(0.5), "each": [np.arange(2)]})
-    assert folder.read_lines(1, "evidence") == [{"mean": 0.5, "each": [[0, 1]]}]
+    folder.append(1, "evidence", {"mean": np.float32(0.5), "each": [np.arange(2), range(1, 4, 2)]})
+    assert folder.read_lines(1, "evidence") == [{"mean": 0.5, "each": [[0, 1], [1, 3]]}]
 
 
 def test_numbers_of_arrays_may_be_keys(tmp_path):
