@@ -32,8 +32,8 @@ def chunk_bounds(length, size):
 
 def exchange(outgoing, incoming, communicator):
     """Send `outgoing` to the next rank, and receive `incoming` from the one before."""
-    # Step 2: The ranks stand in a ring: after the last comes rank 0, and a rank that is alone is its
-    # own neighbor. Send and receive at the same time, with Sendrecv, a method of mpi4py's
+    # Step 2: The ranks stand in a ring: after the last comes rank 0, and a rank that is alone is
+    # its own neighbor. Send and receive at the same time, with Sendrecv, a method of mpi4py's
     # communicator. If all ranks send first and wait until that is done, nobody receives.
     rank, size = communicator.Get_rank(), communicator.Get_size()
     after, before = (rank + 1) % size, (rank - 1) % size
