@@ -58,6 +58,9 @@ def seconds_of(average):
 def main():
     arguments = read_arguments()
     hvd.init()
+    # On a machine with GPUs each rank has one of its own.
+    if gpus := tf.config.list_physical_devices("GPU"):
+        tf.config.set_visible_devices(gpus[hvd.local_rank()], "GPU")
     sizes, compressions = map(int, arguments.bytes.split(",")), arguments.compression.split(",")
     cases = {
         case: partial(seconds_of, averaging(*case, arguments.tensors))

@@ -84,6 +84,9 @@ def train(state, model, optimizer, data, arguments, place):
 def main():
     arguments = read_arguments()
     hvd.init()
+    # On a machine with GPUs each rank has one of its own.
+    if gpus := tf.config.list_physical_devices("GPU"):
+        tf.config.set_visible_devices(gpus[hvd.local_rank()], "GPU")
     data = load(arguments.data)
     tf.keras.utils.set_random_seed(0)  # the same first weights on every worker
     model = convnet(data.train_images.shape[1:], len(data.classes), width=1)

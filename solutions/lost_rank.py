@@ -17,6 +17,9 @@ SECONDS = 3.0
 
 def main():
     hvd.init()
+    # On a machine with GPUs each rank has one of its own.
+    if gpus := tf.config.list_physical_devices("GPU"):
+        tf.config.set_visible_devices(gpus[hvd.local_rank()], "GPU")
     began = time.time()
     step = 0
     while True:

@@ -38,6 +38,9 @@ def main():
     workers = [f"127.0.0.1:{port}" for port in arguments.ports.split(",")]
     task = {"type": "worker", "index": place.rank}
     os.environ["TF_CONFIG"] = json.dumps({"cluster": {"worker": workers}, "task": task})
+    # On a machine with GPUs each worker has one of its own.
+    if gpus := tf.config.list_physical_devices("GPU"):
+        tf.config.set_visible_devices(gpus[place.local_rank], "GPU")
     strategy = tf.distribute.MultiWorkerMirroredStrategy()
 
     data = load(arguments.data)

@@ -61,6 +61,9 @@ def main():
     parser.add_argument("--repeats", type=int, default=50, help="how often to time each way")
     arguments = parser.parse_args()
     hvd.init()
+    # On a machine with GPUs each rank has one of its own.
+    if gpus := tf.config.list_physical_devices("GPU"):
+        tf.config.set_visible_devices(gpus[hvd.local_rank()], "GPU")
     link = Link()
     samples = random_samples(WIDTHS, 0, 0, [link.rank], 8)
     gradients = list(LayeredNetwork(WIDTHS, seed=0).backward(*samples))

@@ -39,6 +39,9 @@ def main():
     parser.add_argument("--megabytes", type=int, default=0, help="to average; none without it")
     arguments = parser.parse_args()
     hvd.init()
+    # On a machine with GPUs each rank has one of its own.
+    if gpus := tf.config.list_physical_devices("GPU"):
+        tf.config.set_visible_devices(gpus[hvd.local_rank()], "GPU")
     print(
         f"rank {hvd.rank()} of {hvd.size()} on {socket.gethostname()}: "
         f"local rank {hvd.local_rank()} of {hvd.local_size()}, "

@@ -26,6 +26,9 @@ def read_arguments():
 def main():
     arguments = read_arguments()
     hvd.init()
+    # On a machine with GPUs each rank has one of its own.
+    if gpus := tf.config.list_physical_devices("GPU"):
+        tf.config.set_visible_devices(gpus[hvd.local_rank()], "GPU")
     draw = np.random.default_rng(hvd.rank())
     computing, steps = [], []
     hvd.allreduce(tf.zeros([]), name="meet")  # All ranks begin together.

@@ -31,7 +31,6 @@ from hvdcourse.errors import BadInput
 from hvdcourse.launch.command_line import arguments_from
 from hvdcourse.launch.result import RunResult
 from hvdcourse.launch.run import find_script, run_quickly
-from hvdcourse.machine.gpus import enough_gpus
 from hvdcourse.paths import SOLUTIONS, SOURCE_CODE
 from hvdcourse.rank.thumbnails import all_views
 from hvdcourse.rank.variables import KILL_VARIABLE, OBSERVE_VARIABLE
@@ -183,11 +182,7 @@ class Runner:
             hosts=hosts,
             timeout=timeout,
             standstill=STANDSTILL_SECONDS,
-            environment={
-                OBSERVE_VARIABLE: observe,
-                KILL_VARIABLE: killed_after,
-                **enough_gpus(sum(hosts)),
-            },
+            environment={OBSERVE_VARIABLE: observe, KILL_VARIABLE: killed_after},
             must_succeed=False,
             arguments=arguments_from(arguments),
         )

@@ -20,7 +20,6 @@ from hvdcourse.launch.command_line import arguments_from
 from hvdcourse.launch.elastic import run_elastic
 from hvdcourse.launch.result import RunResult
 from hvdcourse.launch.run import find_script, run_quickly
-from hvdcourse.machine.gpus import enough_gpus
 from hvdcourse.paths import SOURCE_CODE
 from hvdcourse.rank.variables import OBSERVE_VARIABLE
 
@@ -151,7 +150,6 @@ def start(exercise: Exercise, trial: Trial, folder: Path, timeout: float) -> Run
         environment={
             OBSERVE_VARIABLE: exercise.observe,
             "HOROVOD_CYCLE_TIME": CYCLE_TIME,
-            **enough_gpus(trial.np),
             **exercise.environment,
             **trial.environment,
         },

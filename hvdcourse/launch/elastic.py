@@ -15,6 +15,7 @@ from hvdcourse.launch.command_line import arguments_from
 from hvdcourse.launch.job import Disturbance
 from hvdcourse.launch.result import RunResult
 from hvdcourse.launch.run import checked_np, find_script, run_quickly
+from hvdcourse.machine.gpus import NONE_VISIBLE, visible_gpus
 
 DRIVER = Path(__file__).with_name("elastic_driver.py")
 
@@ -112,6 +113,8 @@ def run_elastic(
             DRIVER,
             1,
             arguments=[json.dumps(job)],
+            # Each worker is the first of its host: all would take the same GPU.
+            environment=NONE_VISIBLE if visible_gpus() else {},
             timeout=timeout,
             standstill=standstill,
             quiet=quiet,

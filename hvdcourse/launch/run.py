@@ -22,7 +22,7 @@ from hvdcourse.launch.job import Caller, Event, Job, RunEnd
 from hvdcourse.launch.process import can_fork, start_process
 from hvdcourse.launch.result import RunFailed, RunResult
 from hvdcourse.machine.cores import pick_cores
-from hvdcourse.machine.gpus import visible_gpus
+from hvdcourse.machine.gpus import enough_gpus, gpus_for
 from hvdcourse.machine.processes import end_all, processes_of_session
 from hvdcourse.machine.signals import undisturbed
 from hvdcourse.rank.run_folder import RunFolder
@@ -62,12 +62,12 @@ def checked_np(np: Any) -> int:
     return number
 
 
-def checked_cores(cores: int | None) -> list[int]:
-    """Return ``cores`` of this machine's cores; none, which stands for all, if there are GPUs."""
+def checked_cores(cores: int | None, np: int) -> list[int]:
+    """Return ``cores`` of this machine's cores; none, which stands for all, if ranks have GPUs."""
     if cores is None:
         return []
     count = whole_number(cores, "cores", len(os.sched_getaffinity(0)))
-    return [] if visible_gpus() else pick_cores(count)
+    return [] if gpus_for(np) else pick_cores(count)
 
 
 def find_script(script: str | Path, folder: str | Path | None = None) -> Path:
@@ -119,7 +119,7 @@ def run(
         np: how many ranks to start; more than there are cores is allowed.
         backend: ``"gloo"`` or ``"mpi"``, what Horovod communicates through.
         cores: how many processor cores all ranks together get; without it, every one. On a machine
-            with NVIDIA GPUs, where a device is a GPU and not a core, they get every one anyway.
+            with a GPU for each rank, where a device is a GPU and not a core, they get every one anyway.
         timeout: seconds after which the whole run is ended.
         standstill: seconds without any computing or printing after which it is ended; four times
             as many while no core of the machine is free, and as long, up to 65 seconds, as the
@@ -148,7 +148,7 @@ def run(
         environment=environment,
         **options,
     )
-    kept_to = checked_cores(cores)
+    kept_to = checked_cores(cores, job.np)
     command = local_command(job.np, job.backend, job.script, job.arguments, kept_to)
     return run_job(replace(job, command=command), quiet, must_succeed)
 
@@ -189,12 +189,13 @@ def checked_job(
     if backend not in BACKENDS:
         raise BadInput(f"backend must be one of {', '.join(BACKENDS)}; got {backend!r}")
     words = arguments_from(arguments) if isinstance(arguments, Mapping) else list(arguments)
+    ranks = checked_np(np)
     return Job(
-        np=checked_np(np),
+        np=ranks,
         script=str(find_script(script, folder)),
         arguments=[*words, *arguments_from(options)],
         backend=backend,
-        environment=dict(environment or {}),
+        environment={**enough_gpus(ranks), **(environment or {})},
         timeout=checked_limit(timeout, "timeout"),
         standstill=checked_limit(standstill, "standstill"),
         folder="",
@@ -206,7 +207,7 @@ def run_job(job: Job, quiet: bool, must_succeed: bool) -> RunResult:
     folder = os.path.join(tempfile.gettempdir(), f"hvdcourse-{uuid.uuid4().hex[:12]}")
     job = replace(job, folder=folder)
     try:
-        with RunDisplay(shlex.join(job.command), quiet=quiet) as display:
+        with RunDisplay(typed(job), quiet=quiet) as display:
             events = follow(job, display)
         result = collect_result(job, events, RunFolder(folder))
     finally:
@@ -214,6 +215,12 @@ def run_job(job: Job, quiet: bool, must_succeed: bool) -> RunResult:
     if must_succeed and not result.ok:
         raise RunFailed(result)
     return result
+
+
+def typed(job: Job) -> str:
+    """Return what to type in a shell for the same; empty where the supervisor starts the ranks."""
+    settings = [f"{name}={shlex.quote(value)}" for name, value in job.environment.items()]
+    return " ".join([*settings, shlex.join(job.command)]) if job.command else ""
 
 
 def follow(job: Job, display: RunDisplay) -> list[Event]:

@@ -78,9 +78,14 @@ def visible_gpus() -> int:
     return min(present, hidden.index(True) if any(hidden) else len(names))
 
 
-def enough_gpus(np: int) -> dict[str, str]:
-    """Return variables that hide the GPUs where there are some, but not one for each of the ranks.
+def gpus_for(np: int) -> int:
+    """Return how many GPUs so many ranks of this machine use: one each, or none at all.
 
-    NCCL refuses two ranks on one GPU. The ranks then compute on the processor's cores.
+    NCCL refuses two ranks on one GPU. Without enough of them they compute on the processor's cores.
     """
-    return NONE_VISIBLE if 0 < visible_gpus() < np else {}
+    return np if visible_gpus() >= np else 0
+
+
+def enough_gpus(np: int) -> dict[str, str]:
+    """Return the variable that hides the GPUs where there are some, but not enough for the ranks."""
+    return NONE_VISIBLE if visible_gpus() and not gpus_for(np) else {}

@@ -10,7 +10,7 @@ import numpy as np
 
 from hvdcourse.launch.run import run_quickly
 from hvdcourse.machine.cores import pick_cores
-from hvdcourse.machine.gpus import visible_gpus
+from hvdcourse.machine.gpus import gpus_for
 
 
 @contextmanager
@@ -30,13 +30,13 @@ def images_per_second(script: str | Path, np_: int, cores: int, **options: Any) 
     Args:
         script: one that reports its epochs, as ``ReportMetrics`` does.
         np_: the number of ranks.
-        cores: how many cores they share; on a machine with GPUs they have all of them.
+        cores: how many cores they share; on a machine with a GPU for each they have all of them.
         **options: as for ``run_quickly``: ``epochs=3`` becomes ``--epochs 3``.
 
     Returns:
         Images per second, float64 of shape (epochs - 1,): in the first epoch TensorFlow also
         builds its graph, so that it is left out.
     """
-    with only_on(os.sched_getaffinity(0) if visible_gpus() else pick_cores(cores)):
+    with only_on(os.sched_getaffinity(0) if gpus_for(np_) else pick_cores(cores)):
         result = run_quickly(script, np_, **options)
     return np.array(result.history["images_per_second"][1:])

@@ -45,6 +45,7 @@ def test_gpus_are_counted_as_a_process_may_use_them(numbers, chosen, count, mach
 def test_ranks_without_a_gpu_each_get_none(numbers, np, hidden, machine):
     machine(*numbers)
     assert gpus.enough_gpus(np) == ({gpus.VARIABLE: "-1"} if hidden else {})
+    assert gpus.gpus_for(np) == (0 if hidden or not numbers else np)
 
 
 def test_gpus_that_tensorflow_has_no_libraries_for_are_not_counted(machine, monkeypatch):
