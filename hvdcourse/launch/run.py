@@ -119,7 +119,7 @@ def run(
         np: how many ranks to start; more than there are cores is allowed.
         backend: ``"gloo"`` or ``"mpi"``, what Horovod communicates through.
         cores: how many processor cores all ranks together get; without it, every one. On a machine
-            with a GPU for each rank, where a device is a GPU and not a core, they get every one anyway.
+            with a GPU for each rank, where a device is a GPU, they get every one anyway.
         timeout: seconds after which the whole run is ended.
         standstill: seconds without any computing or printing after which it is ended; four times
             as many while no core of the machine is free, and as long, up to 65 seconds, as the

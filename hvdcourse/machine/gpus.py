@@ -87,5 +87,5 @@ def gpus_for(np: int) -> int:
 
 
 def enough_gpus(np: int) -> dict[str, str]:
-    """Return the variable that hides the GPUs where there are some, but not enough for the ranks."""
+    """Return the variable that hides the GPUs where there are some, but too few for the ranks."""
     return NONE_VISIBLE if visible_gpus() and not gpus_for(np) else {}
