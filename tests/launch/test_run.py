@@ -159,6 +159,13 @@ def test_a_rank_of_an_experiment_takes_the_gpu_of_its_local_rank(name, options, 
     assert found == [[0], [1]]
 
 
+def test_ranks_over_mpi_start_without_ssh(script):
+    path = script("print('here')")
+    without = {"OMPI_MCA_plm_rsh_agent": "no-such-program"}
+    for start in (run, run_quickly):
+        assert start(path, 2, backend="mpi", environment=without).output == [["here"]] * 2
+
+
 @both_backends
 def test_the_launcher_does_not_import_tensorflow(backend, script):
     folder = script("raise ImportError('for ranks alone')", "tensorflow.py").parent

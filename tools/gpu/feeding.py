@@ -43,6 +43,10 @@ def pipelines(folder, batch_size):
     found = find_images(folder)
     paths = [str(path) for path in found.train_paths]
     files = tf.data.Dataset.from_tensor_slices((paths, found.train_labels))
+    # TensorFlow would read several files at once by itself.
+    options = tf.data.Options()
+    options.experimental_optimization.apply_default_optimizations = False
+    files = files.with_options(options)
     in_parallel = {"num_parallel_calls": tf.data.AUTOTUNE, "deterministic": False}
 
     def batches(images):
