@@ -14,12 +14,14 @@ import horovod.tensorflow.keras as hvd
 import numpy as np
 import tensorflow as tf
 
-# Step 1: Import what you need.
+# Step 1 is done here.
 from horovod.tensorflow import broadcast_variables
 
 from hvdcourse import load
 from hvdcourse.training.models import small_convnet
 from hvdcourse.data.shards import batches
+
+# Step 1: After every step of the training all ranks have the same weights.
 
 
 def read_arguments():
@@ -49,7 +51,7 @@ def main():
     optimizer = hvd.DistributedOptimizer(tf.keras.optimizers.SGD(0.02, momentum=0.9))
     loss = tf.keras.losses.SparseCategoricalCrossentropy(from_logits=True)
     model.compile(optimizer, loss, metrics=["accuracy"])
-    # Step 1: After every step of the training all ranks have the same weights.
+    # Step 1 is done here.
     # The optimizer's state needs no sending: the momentum begins with 0 on every rank.
     broadcast_variables(model.variables, root_rank=0)
 

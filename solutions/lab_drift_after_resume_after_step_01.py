@@ -20,6 +20,8 @@ from hvdcourse import load
 from hvdcourse.training.models import small_convnet
 from hvdcourse.data.shards import batches
 
+# Step 1: After the resume the ranks agree as they did before it.
+
 
 def read_arguments():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -66,7 +68,7 @@ def main():
         # Keras recommends files that end in .keras. The script needs the older format.
         warnings.filterwarnings("ignore", "You are saving your model as an HDF5 file")
         model.save(path)
-        # Step 1: After the resume the ranks agree as they did before it.
+        # Step 1 is done here.
         # The file only says "SGD", so Keras makes its own SGD, which does not average. Horovod's
         # load_model wraps the optimizer again, but cannot read .keras files.
         model = hvd.load_model(path)

@@ -16,6 +16,8 @@ import tensorflow as tf
 from hvdcourse import load
 from hvdcourse.training.models import small_convnet
 
+# Step 1: In every step each rank contributes something that the others do not.
+
 
 def read_arguments():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -28,7 +30,7 @@ def read_arguments():
 def train_set(images, labels, batch_size):
     """Return this rank's batches, without an end."""
     dataset = tf.data.Dataset.from_tensor_slices((images, labels))
-    # Step 1: In every step each rank contributes something that the others do not.
+    # Step 1 is done here.
     # All ranks have the same seed, so they all shuffle in the same order. It does no harm now: each
     # rank shuffles a share of its own. A seed for each rank would help, too; then ranks draw some
     # of the same images, by chance.

@@ -17,10 +17,14 @@ import tensorflow as tf
 from hvdcourse import load
 from hvdcourse.training.models import small_convnet
 
-# Step 1: Import what you need.
+# Step 1 is done here.
 #:
 from hvdcourse.data.shards import batches
+# End of step 1.
 
+# Step 1: The script runs to its end, with any number of images. In an epoch the ranks together
+# train on each image once.
+#:
 # End of step 1.
 
 
@@ -34,8 +38,7 @@ def read_arguments():
 
 def rows_of_epoch(count, batch_size):
     """Return this rank's batches as a list of arrays: the numbers of the images of each batch."""
-    # Step 1: The script runs to its end, with any number of images. In an epoch the ranks together
-    # train on each image once.
+    # Step 1 is done here.
     #: mine = np.arange(hvd.rank(), count, hvd.size())
     #: return [mine[start : start + batch_size] for start in range(0, len(mine), batch_size)]
     # Every rank makes as many batches as the longest share needs; their sizes differ by at most 1.

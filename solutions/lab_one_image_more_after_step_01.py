@@ -17,8 +17,11 @@ import tensorflow as tf
 from hvdcourse import load
 from hvdcourse.training.models import small_convnet
 
-# Step 1: Import what you need.
+# Step 1 is done here.
 from hvdcourse.data.shards import batches
+
+# Step 1: The script runs to its end, with any number of images. In an epoch the ranks together
+# train on each image once.
 
 
 def read_arguments():
@@ -31,8 +34,7 @@ def read_arguments():
 
 def rows_of_epoch(count, batch_size):
     """Return this rank's batches as a list of arrays: the numbers of the images of each batch."""
-    # Step 1: The script runs to its end, with any number of images. In an epoch the ranks together
-    # train on each image once.
+    # Step 1 is done here.
     # Every rank makes as many batches as the longest share needs; their sizes differ by at most 1.
     return batches(count, hvd.rank(), hvd.size(), batch_size)
 

@@ -14,11 +14,12 @@ import horovod.tensorflow.keras as hvd
 import numpy as np
 import tensorflow as tf
 
-# TODO: Step 1: Import what you need.
 
 from hvdcourse import load
 from hvdcourse.training.models import small_convnet
 from hvdcourse.data.shards import batches
+
+# TODO: Step 1: After every step of the training all ranks have the same weights.
 
 
 def read_arguments():
@@ -48,7 +49,6 @@ def main():
     optimizer = hvd.DistributedOptimizer(tf.keras.optimizers.SGD(0.02, momentum=0.9))
     loss = tf.keras.losses.SparseCategoricalCrossentropy(from_logits=True)
     model.compile(optimizer, loss, metrics=["accuracy"])
-    # TODO: Step 1: After every step of the training all ranks have the same weights.
 
     for epoch in range(arguments.epochs):
         for rows in batches(

@@ -20,6 +20,8 @@ from hvdcourse import load
 from hvdcourse.training.models import small_convnet
 from hvdcourse.data.shards import batches
 
+# TODO: Step 1: After the resume the ranks agree as they did before it.
+
 
 def read_arguments():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -66,7 +68,6 @@ def main():
         # Keras recommends files that end in .keras. The script needs the older format.
         warnings.filterwarnings("ignore", "You are saving your model as an HDF5 file")
         model.save(path)
-        # TODO: Step 1: After the resume the ranks agree as they did before it.
         model = tf.keras.models.load_model(path)
     train(model, images, labels, arguments, "after")
 

@@ -16,6 +16,8 @@ import tensorflow as tf
 from hvdcourse import load
 from hvdcourse.training.models import small_convnet
 
+# TODO: Step 1: In every step each rank contributes something that the others do not.
+
 
 def read_arguments():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -28,7 +30,6 @@ def read_arguments():
 def train_set(images, labels, batch_size):
     """Return this rank's batches, without an end."""
     dataset = tf.data.Dataset.from_tensor_slices((images, labels))
-    # TODO: Step 1: In every step each rank contributes something that the others do not.
     return dataset.repeat().shuffle(len(images)).batch(batch_size)
 
 

@@ -17,7 +17,9 @@ import tensorflow as tf
 from hvdcourse import load
 from hvdcourse.training.models import small_convnet
 
-# TODO: Step 1: Import what you need.
+
+# TODO: Step 1: The script runs to its end, with any number of images. In an epoch the ranks
+# together train on each image once.
 
 
 def read_arguments():
@@ -30,8 +32,6 @@ def read_arguments():
 
 def rows_of_epoch(count, batch_size):
     """Return this rank's batches as a list of arrays: the numbers of the images of each batch."""
-    # TODO: Step 1: The script runs to its end, with any number of images. In an epoch the ranks
-    # together train on each image once.
     mine = np.arange(hvd.rank(), count, hvd.size())
     return [mine[start : start + batch_size] for start in range(0, len(mine), batch_size)]
 

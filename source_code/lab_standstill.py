@@ -19,6 +19,9 @@ from hvdcourse.training.models import small_convnet
 from hvdcourse import record
 from hvdcourse.data.shards import batches
 
+# TODO: Step 1: The script runs to its end. In every epoch `losses` gets, on every rank, the mean of
+# all ranks' losses, and only rank 0 prints it.
+
 
 def read_arguments():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -53,8 +56,6 @@ def main():
     for epoch in range(arguments.epochs):
         steps = batches(len(images), hvd.rank(), hvd.size(), arguments.batch_size, epoch=epoch)
         own = [train_step(model, optimizer, images[rows], labels[rows]) for rows in steps]
-        # TODO: Step 1: The script runs to its end. In every epoch `losses` gets, on every rank, the
-        # mean of all ranks' losses, and only rank 0 prints it.
         if hvd.rank() == 0:
             loss = hvd.allreduce(np.mean(own), op=hvd.Average, name="loss").numpy()
             print(f"epoch {epoch + 1}: loss {loss:.3f}", flush=True)

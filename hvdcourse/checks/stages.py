@@ -10,7 +10,8 @@ A solution is an ordinary Python file that runs as it is. A block of it belongs 
 
 The comment that opens the block says what must be true. Lines that start with ``#:`` hold the code
 that stands there before the step is done (a bare ``#:`` where there is none). The rest, up to the
-end, is the solution. A step may have several blocks.
+end, is the solution. A step may have several blocks. One that opens with ``# Step 2 is done here.``
+leaves no TODO where it stands: in a lab, the place is what learners have to find.
 
 A solution that is written anew, and so has no steps, lies beside the file that learners start from:
 ``NAME_before.py``, which is copied to ``source_code/NAME.py``.
@@ -26,7 +27,7 @@ from hvdcourse.paths import PROJECT, SOLUTIONS, SOURCE_CODE
 WIDTH = 100
 _BEFORE_ENDING = "_before.py"
 
-_BEGIN = re.compile(r"^\s*# Step (?P<step>\d+): (?P<text>.+)$")
+_BEGIN = re.compile(r"^\s*# Step (?P<step>\d+)(?:: .+|(?P<unmarked> is done here\.))$")
 _END = re.compile(r"^\s*# End of step (?P<step>\d+)\.$")
 _BEFORE = re.compile(r"^(?P<indent>\s*)#:(?: (?P<code>.*))?$")
 _COMMENT = re.compile(r"^\s*# ")
@@ -49,12 +50,19 @@ class Block:
         """Return the block's lines as they stand before or after the step is done."""
         if solved:
             return self.description + self.after
+        if _is_unmarked(self.description[0]):
+            return self.before
         indent, _, first = self.description[0].partition("# ")
         rest = (line.partition("# ")[2] for line in self.description[1:])
         text = " ".join(["TODO:", first, *rest])
         return wrap(text, WIDTH, initial_indent=indent + "# ", subsequent_indent=indent + "# ") + (
             self.before
         )
+
+
+def _is_unmarked(first: str) -> bool:
+    begin = _BEGIN.match(first)
+    return bool(begin and begin["unmarked"])
 
 
 def parse(text: str, name: str) -> list[str | Block]:

@@ -107,6 +107,18 @@ def test_each_step_is_rendered_before_or_after():
     assert steps_of(parts) == [1, 2]
 
 
+def test_a_block_can_leave_its_place_to_be_found():
+    parts = parse(
+        "# Step 1: Say it.\n#:\n# End of step 1.\n"
+        "# Step 1 is done here.\n#: pass\nsay()\n# End of step 1.\n",
+        "lab.py",
+    )
+    assert render(parts, set()).splitlines() == ["# TODO: Step 1: Say it.", "pass"]
+    assert render(parts, {1}).splitlines() == [
+        "# Step 1: Say it.", "# Step 1 is done here.", "say()",
+    ]  # fmt: skip
+
+
 def test_a_long_todo_is_wrapped_at_its_own_indentation():
     block = Block(3, ["        # Step 3: " + "word " * 40], ["        pass"], [])
     lines = block.render(solved=False)
