@@ -1,6 +1,7 @@
 """Plots of a study, made from its records and from nothing else."""
 
 import itertools
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
@@ -15,6 +16,8 @@ from hvdcourse.plots.palette import BLUE, COLOURS, DARK_GREY, GREY, LIGHT_GREY, 
 from hvdcourse.plots.subplots import subplots
 
 Run = dict[str, Any]
+# Of runs whose lengths are so far apart, the short ones would be a clot at the axis.
+MUCH_LONGER = 10
 LABELS = {
     "accuracy": "training accuracy",
     "test_accuracy": "test accuracy",
@@ -37,9 +40,9 @@ def column(run: Run, name: str) -> np.ndarray:
 
 
 def label_of(value: str, runs: Sequence[Run]) -> str:
-    """Return what a value of these runs is called; a study may test on images kept back."""
+    """Return what a value of these runs is called; a study may test on images held out."""
     if value == "test_accuracy" and any(run["settings"].get("hold_out") for run in runs):
-        return "accuracy on images kept back"
+        return "accuracy on images held out"
     return LABELS.get(value, value)
 
 
@@ -64,14 +67,19 @@ def plot_curves(
 
     Args:
         runs: the records of a study.
-        panels: what to draw, and against what: ``"epoch"`` or ``"step"``.
+        panels: what to draw, and against what: ``"epoch"`` or ``"step"``; in a logarithmic scale
+            where some runs are much longer than others.
     """
     figure, row = subplots(1, len(panels), figsize=(4.6 * len(panels), 3.4), squeeze=False)
     for axes, (value, x) in zip(row[0], panels, strict=True):
         draw_curves(axes, runs, value, x)
         if "accuracy" in value:
             axes.set_ylim(0, 1.02)
-        axes.xaxis.set_major_locator(MaxNLocator(6, integer=True))
+        ends = [line.get_xdata()[-1] for line in axes.lines]
+        if max(ends) > MUCH_LONGER * min(ends):
+            axes.set_xscale("log")
+        else:
+            axes.xaxis.set_major_locator(MaxNLocator(6, integer=True))
     handles, labels = row[0, 0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=2, frameon=False)
     return figure
@@ -131,7 +139,7 @@ def plot_search(panels: Mapping[str, Mapping[str, Mapping[float, Sequence[float]
         axes.set(xscale="log", xlabel="learning rate", title=title, ylim=(0, 1.02))
         axes.set_xticks(rates, [f"{rate:g}" for rate in rates])
         axes.minorticks_off()
-    row[0, 0].set_ylabel("accuracy on images kept back")
+    row[0, 0].set_ylabel("accuracy on images held out")
     handles, labels = row[0, 0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=2, frameon=False)
     return figure
@@ -233,10 +241,13 @@ def plot_trust_ratios(run: Run) -> Figure:
     """Draw LAMB's trust ratio of every layer by step; a layer's bias is left out."""
     figure, axes = subplots(figsize=(7, 3.6))
     ratios = {name: r for name, r in run["trust_ratios"].items() if "kernel" in name}
+    kinds: Counter[str] = Counter()
     for number, (name, values) in enumerate(ratios.items()):
+        kind = "convolution" if name.startswith("conv") else "dense"
+        kinds[kind] += 1
         shown = np.array([np.nan if value is None else value for value in values])
         colour = plt.get_cmap("viridis")(number / max(1, len(ratios) - 1) * 0.9)
-        axes.plot(range(1, len(shown) + 1), shown, color=colour, label=name.split("/")[0])
+        axes.plot(range(1, len(shown) + 1), shown, color=colour, label=f"{kind} {kinds[kind]}")
     axes.set(xlabel="step", ylabel="trust ratio ‖x‖ / ‖u‖", yscale="log")
     figure.legend(loc="outside right center", frameon=False, fontsize=8, title="first to last")
     return figure

@@ -27,7 +27,7 @@ class Condition:
     Attributes:
         data: what ``hvdcourse.data.sets.load`` takes.
         images: train on the first so many images; None for all.
-        hold_out: how many of the training images are kept back and tested on, in place of the test
+        hold_out: how many of the training images are held out and tested on, in place of the test
             images: for the choice of settings, which must not look at the test images.
         model: ``"convnet"``, ``"wide_resnet"`` or ``"transformer"``.
         width: 8 times as many filters in convnet's first layers, 16 times in wide_resnet's; as many

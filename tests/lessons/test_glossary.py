@@ -39,6 +39,11 @@ def test_every_link_has_its_term(notebook):
     assert links(notebook) <= set(map(anchor, TERMS))
 
 
+def test_every_term_is_linked_in_a_lesson():
+    linked = set(chain.from_iterable(map(links, NOTEBOOKS.glob("*.ipynb"))))
+    assert set(map(anchor, TERMS)) <= linked
+
+
 def test_every_term_names_its_lesson():
     entries = GLOSSARY.split("\n## ")[1:]
     lessons = [
