@@ -20,7 +20,7 @@ POLICIES = {"float32": "float32", "bfloat16": "mixed_bfloat16"}
 def read_arguments():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument(
-        "--largest", type=int, default=13, help="batches up to 2 to the power of it"
+        "--largest", type=int, default=13, help="the largest batch, as a power of 2"
     )
     parser.add_argument("--images", type=int, default=256, help="a step of ResNet-50")
     parser.add_argument("--turns", type=int, default=10, help="how often each case is timed")
