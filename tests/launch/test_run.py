@@ -12,7 +12,7 @@ from hvdcourse.errors import BadInput
 from hvdcourse.launch import run as launch
 from hvdcourse.launch.result import RunFailed
 from hvdcourse.launch.run import largest_np, run, run_quickly
-from hvdcourse.paths import PROJECT, SOLUTIONS
+from hvdcourse.paths import PROJECT
 
 pytestmark = [
     pytest.mark.ranks,
@@ -116,47 +116,6 @@ def test_the_real_command_and_the_output_by_rank_are_shown(backend, script, capf
     assert shown.startswith(command)
     assert sorted(shown.splitlines()[1:]) == ["[0] hello", "[1] hello"]
     assert sorted(errors.splitlines()) == ["[0] oh", "[1] oh"]
-
-
-def test_ranks_that_outnumber_the_gpus_see_none_and_share_the_cores(script, monkeypatch, capfd):
-    monkeypatch.setattr("hvdcourse.machine.gpus.visible_gpus", lambda: 1)
-    path = script("""
-    import os
-    print(os.environ.get("CUDA_VISIBLE_DEVICES"), len(os.sched_getaffinity(0)))
-    """)
-    cores = len(os.sched_getaffinity(0))
-    assert run(path, 1, cores=1).output == [[f"None {cores}"]]
-    assert run(path, 2, cores=1).output == [["-1 1"]] * 2
-    assert "\n$ CUDA_VISIBLE_DEVICES=-1 taskset --cpu-list" in capfd.readouterr().out
-    chosen = run(path, 2, environment={"CUDA_VISIBLE_DEVICES": "0"}, quiet=True).output
-    assert [line[0].split()[0] for line in chosen] == ["0", "0"]
-
-
-@pytest.mark.parametrize(
-    ("name", "options"),
-    [
-        ("places", {}),
-        ("allreduce_times", {"bytes": 4, "repeats": 1}),
-        ("stragglers", {"steps": 1}),
-        ("compare_with_horovod", {"repeats": 1}),
-    ],
-)
-def test_a_rank_of_an_experiment_takes_the_gpu_of_its_local_rank(name, options, script):
-    path = script(f"""
-    import runpy
-    from hvdcourse import report
-    from hvdcourse.rank.pretended_gpus import PretendedGPUs
-
-    gpus = PretendedGPUs()
-    gpus.pretend()
-    runpy.run_path({str(SOLUTIONS / f"{name}.py")!r}, run_name="__main__")
-    report("gpus", gpus.visible())
-    """)
-    result = run_quickly(
-        path, 2, backend="mpi", environment={"PYTHONPATH": str(SOLUTIONS)}, **options
-    )
-    found = [rank.evidence[-1]["value"] for rank in result.ranks]
-    assert found == [[0], [1]]
 
 
 def test_ranks_over_mpi_start_without_ssh(script):
