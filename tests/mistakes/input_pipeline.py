@@ -22,25 +22,25 @@ ROUNDS = (
             1, "one at a time", (DECODE, DECODE.replace("tf.data.AUTOTUNE", "1")), said="0% of the"
         ),
         mistake(
-            2,
+            3,
             "a cache of paths",
             (CACHE, ""),
             (START, START + CACHE),
             said="times",
         ),
         mistake(
-            3,
+            2,
             "a buffer for one batch",
             (SHUFFLE, "dataset = dataset.shuffle(batch_size)"),
             said="that is how many the shuffle's buffer seems to hold",
         ),
         mistake(
-            4,
+            5,
             "the last batch is dropped",
             (BATCH, BATCH.replace("_size)", "_size, drop_remainder=True)")),
             said="missing",
         ),
-        mistake(5, "no prefetch", (PREFETCH, ""), said="0% of the batches were ready"),
+        mistake(4, "no prefetch", (PREFETCH, ""), said="0% of the batches were ready"),
     ),
     together(
         mistake(
@@ -50,22 +50,22 @@ ROUNDS = (
             said="0% of the files were started",
         ),
         mistake(
-            2, "a new dataset that is thrown away", (CACHE, "    dataset.cache()\n"), said="times"
+            3, "a new dataset that is thrown away", (CACHE, "    dataset.cache()\n"), said="times"
         ),
         mistake(
-            3,
+            2,
             "one order for all epochs",
             (SHUFFLE, SHUFFLE.replace("paths))", "paths), reshuffle_each_iteration=False)")),
             said="correlation between two epochs: 1.00",
         ),
         mistake(
-            4,
+            5,
             "batches of half the size",
             (BATCH, BATCH.replace("_size)", "_size // 2)")),
             said="batches of [10",
         ),
         mistake(
-            5,
+            4,
             "before the shift and the batches",
             (PREFETCH, ""),
             (SHIFT, PREFETCH + SHIFT),
@@ -80,20 +80,20 @@ ROUNDS = (
             said="0% of the files were started",
         ),
         mistake(
-            2,
+            3,
             "a cache in a file",
             (CACHE, CACHE.replace("()", '(tempfile.mkdtemp(prefix="kept-") + "/cache")')),
             said="MB were written into files",
         ),
-        mistake(3, "no order of its own", (SHUFFLE, ""), said="correlation with the order of the"),
+        mistake(2, "no order of its own", (SHUFFLE, ""), said="correlation with the order of the"),
         mistake(
-            4,
+            5,
             "every image twice",
             (BATCH, BATCH.replace(".batch", ".repeat(2).batch")),
             said="twice or with a wrong label",
         ),
         mistake(
-            5,
+            4,
             "a dataset that is thrown away",
             (PREFETCH, "    dataset.prefetch(2)\n"),
             said="of the batches were ready",
@@ -101,36 +101,36 @@ ROUNDS = (
     ),
     together(
         mistake(
-            2,
+            3,
             "the shift is kept, too",
             (CACHE, ""),
             (SHIFT, SHIFT + CACHE),
             said="shifts",
         ),
         mistake(
-            3,
+            2,
             "whole batches are shuffled",
             (SHUFFLE, ""),
             (BATCH, BATCH + "    dataset = dataset.shuffle(99)\n"),
             said="images of one batch that share a batch in another epoch as well: 100%",
         ),
-        spoiled=(4,),
+        spoiled=(5,),
     ),
     together(
         mistake(
-            3,
+            2,
             "half a buffer",
             (SHUFFLE, SHUFFLE.replace("paths)", "paths) // 2")),
             said="places early",
         ),
         mistake(
-            4,
+            5,
             "the first image is left out",
             (BATCH, BATCH.replace(".batch", ".skip(1).batch")),
             said="epoch 1: 1 missing",
         ),
         mistake(
-            5,
+            4,
             "first of all",
             (PREFETCH, ""),
             (START, START + PREFETCH),
@@ -139,7 +139,7 @@ ROUNDS = (
     ),
     together(
         mistake(
-            2,
+            3,
             "a seed with which each pass begins the random numbers anew",
             (START, f"    tf.random.set_seed(1)\n{START}"),
             (SHIFT, ""),
@@ -147,13 +147,13 @@ ROUNDS = (
             said="100% of the images were shifted just as in the epoch before",
         ),
         mistake(
-            3,
+            2,
             "a buffer for as many as there are without an argument",
             (SHUFFLE, "dataset = dataset.shuffle(121)"),
             said="that is how many the shuffle's buffer seems to hold",
         ),
         mistake(
-            4,
+            5,
             "the batch size that there is without an argument",
             (BATCH, BATCH.replace("batch_size", "16")),
             said="batches of [16",
@@ -161,7 +161,7 @@ ROUNDS = (
     ),
     together(
         mistake(
-            3,
+            2,
             "a random order within each class, and the classes in turn",
             (SHUFFLE, IN_TURN),
             said="of the same class in another epoch: ",
@@ -169,7 +169,7 @@ ROUNDS = (
     ),
     together(
         mistake(
-            3,
+            2,
             "one order that is kept, and stirred",
             (SHUFFLE, "dataset = dataset.shuffle(64)"),
             (CACHE, f"    {SHUFFLE}\n{CACHE}"),
@@ -178,24 +178,24 @@ ROUNDS = (
     ),
     together(
         mistake(
-            2,
+            3,
             "batches before the shift",
             (BATCH, ""),
             (SHIFT, BATCH + SHIFT),
             said="`shift` was given whole batches",
         ),
-        spoiled=(1, 3, 4, 5),
+        spoiled=(1, 2, 4, 5),
     ),
     together(
         mistake(
-            3,
+            2,
             "shuffled, and then kept",
             (SHUFFLE, ""),
             (CACHE, f"    {SHUFFLE}\n{CACHE}"),
             said="correlation between two epochs: 1.00",
         ),
         mistake(
-            4,
+            5,
             "batches of one more",
             (BATCH, BATCH.replace("_size)", "_size + 1)")),
             said="batches of [21",

@@ -275,10 +275,10 @@ def check_ahead(run: ObservedRun) -> None:
 
 STEPS = (
     Step(number=1, title="Several files are decoded at the same time", check=check_together),
-    Step(number=2, title="Each file is decoded once", check=check_cache),
-    Step(number=3, title="Every epoch has its own random order", check=check_order),
-    Step(number=4, title="Every image arrives once an epoch", check=check_delivery),
-    Step(number=5, title="The next batch is ready in time", check=check_ahead),
+    Step(number=2, title="Every epoch has its own random order", check=check_order),
+    Step(number=3, title="Each file is decoded once", check=check_cache),
+    Step(number=4, title="The next batch is ready in time", check=check_ahead),
+    Step(number=5, title="Every image arrives once an epoch", check=check_delivery),
 )
 
 EXERCISE = Exercise(
