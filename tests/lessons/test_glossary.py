@@ -12,10 +12,10 @@ GLOSSARY = (NOTEBOOKS / "glossary.md").read_text()
 TERMS = re.findall(r"^## (?:<a id=\"[^\"]+\"></a>)?(.+)$", GLOSSARY, re.MULTILINE)
 
 # Words of nearly every page, and some that are ordinary words, too.
-EVERYDAY = set(
-    "batch device epoch gradient host job loss process rank sample seed size step weight"
-    " commit moment root".split()
-)
+EVERYDAY = {
+    *("batch", "device", "epoch", "gradient", "host", "job", "loss", "process", "rank", "sample"),
+    *("seed", "size", "step", "weight", "commit", "moment", "root"),
+}
 # There the word stands for something else.
 OTHER_SENSE = {
     ("04_convergence", "plateau"),
