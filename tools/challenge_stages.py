@@ -13,6 +13,7 @@ from pathlib import Path
 
 from hvdcourse.challenge import leaderboard
 from hvdcourse.challenge.judge import challenge
+from hvdcourse.challenge.score import Score
 from hvdcourse.checks.manifest import CHALLENGE
 from hvdcourse.paths import SOLUTIONS
 
@@ -71,17 +72,21 @@ def programs() -> dict[str, str]:
     }
 
 
+def judged(stage: str) -> Score:
+    """Return the score of one of the four programs."""
+    with tempfile.TemporaryDirectory(prefix="hvdcourse-stage-") as folder:
+        Path(folder, f"{CHALLENGE}.py").write_text(programs()[stage])
+        return challenge(folder, say=print)
+
+
 def main() -> None:
     board, names = Path(sys.argv[1]), sys.argv[2:]
-    stages = programs()
     kept = board.read_text().splitlines() if board.exists() and names else []
     kept = [line for line in kept if json.loads(line)["name"] not in names]
     board.write_text("".join(f"{line}\n" for line in kept))
-    for name in names or stages:
-        with tempfile.TemporaryDirectory(prefix="hvdcourse-stage-") as folder:
-            Path(folder, f"{CHALLENGE}.py").write_text(stages[name])
-            score = challenge(folder, say=print)
-            leaderboard.add(score, name, board)
+    for name in names or programs():
+        score = judged(name)
+        leaderboard.add(score, name, board)
         print(name, repr(score), *(part.words for part in score.parts if part.words), sep="\n")
 
 

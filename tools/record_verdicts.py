@@ -1,8 +1,9 @@
 """Puts recorded verdicts into the lessons, so that who only reads a page sees what a check says.
 
 ``make verdicts`` checks, for each ``check(…)`` cell of the lessons, an unfinished script and the
-solution, and writes both verdicts, folded, into a cell below it. They are recordings: what a
-learner's own script gets appears above them when the cell is run.
+solution, and writes both verdicts, folded, into a cell below it; so it does with the scores of the
+challenge. They are recordings: what a learner's own script gets appears above them when the cell is
+run.
 """
 
 import ast
@@ -11,12 +12,15 @@ import io
 import re
 import sys
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 
 import nbformat
-from rich.console import Console
+from challenge_stages import judged
+from rich.console import Console, RenderableType
 
 from hvdcourse import check
+from hvdcourse.checks.manifest import CHALLENGE
 from hvdcourse.checks.stages import parse, render
 from hvdcourse.checks.verdict import ExerciseVerdict
 from hvdcourse.paths import NOTEBOOKS, SOLUTIONS
@@ -25,7 +29,7 @@ TAG = "recorded-verdicts"
 SUMMARY = "Recorded verdicts: an unfinished script, and a finished one"
 COLUMNS = 96
 # How long a check took says more of the machine that recorded it. A long line breaks before "s".
-SECONDS = re.compile(r" \(\d+\.\d\s+s\)$")
+SECONDS = re.compile(r" \([\d.]+\s+s\)$")
 
 
 def checked(cell: nbformat.NotebookNode) -> tuple[str, list[int] | None] | None:
@@ -47,8 +51,8 @@ def verdict_on(name: str, steps: list[int] | None, done: set[int]) -> ExerciseVe
         return check(name, steps, folder=folder)
 
 
-def as_text(verdict: ExerciseVerdict) -> str:
-    """Return the table of a verdict as plain text."""
+def as_text(verdict: RenderableType) -> str:
+    """Return the table of a verdict, or of a score, as plain text."""
     console = Console(file=io.StringIO(), record=True, width=COLUMNS, highlight=False)
     console.print(verdict)
     return SECONDS.sub("", console.export_text().rstrip())
@@ -62,13 +66,38 @@ def recording(name: str, steps: list[int] | None) -> str:
     judged = [step.number for step in finished.steps]
     done = {*range(1, judged[0]), *judged[: len(judged) // 2]}
     unfinished = verdict_on(name, steps, done)
-    texts = (html.escape(as_text(verdict), quote=False) for verdict in (unfinished, finished))
-    halfway, whole = (f"<pre>\n{text}\n</pre>" for text in texts)
     what = f"done up to step {max(done)}" if done else "as you get it"
-    return (
-        f"<details><summary>{SUMMARY}</summary>\n\n"
-        f"`{name}.py` {what}:\n\n{halfway}\n\nAll steps done:\n\n{whole}\n</details>"
-    )
+    return folded(SUMMARY, {f"`{name}.py` {what}": unfinished, "All steps done": finished})
+
+
+def recording_of_challenge() -> str:
+    """Return the source of the cell with two scores: of a program on the way, and of the answer."""
+    stages = ("right, but slow", "solution")
+    summary = "Recorded scores: a program that is right, but slow, and the solution"
+    return folded(summary, {f"`{CHALLENGE}.py`, {stage}": judged(stage) for stage in stages})
+
+
+def folded(summary: str, verdicts: Mapping[str, RenderableType]) -> str:
+    """Return a box to open, with each verdict below the words that say what was judged."""
+    texts = [
+        f"{what}:\n\n<pre>\n{html.escape(as_text(verdict), quote=False)}\n</pre>"
+        for what, verdict in verdicts.items()
+    ]
+    return f"<details><summary>{summary}</summary>\n\n" + "\n\n".join(texts) + "\n</details>"
+
+
+def recorded_cell(cell: nbformat.NotebookNode) -> nbformat.NotebookNode | None:
+    """Return the cell with the verdicts that belong below this cell; None where it judges none."""
+    if exercise := checked(cell):
+        name, source = exercise[0], recording(*exercise)
+    elif cell.source.startswith("score = challenge("):
+        name, source = CHALLENGE, recording_of_challenge()
+    else:
+        return None
+    verdicts = nbformat.v4.new_markdown_cell(source)
+    verdicts.id = f"verdicts-{name}".replace("_", "-")[:64]
+    verdicts.metadata["tags"] = [TAG]
+    return verdicts
 
 
 def main() -> None:
@@ -82,11 +111,8 @@ def main() -> None:
             if TAG in cell.metadata.get("tags", []):
                 continue
             cells.append(cell)
-            if exercise := checked(cell):
-                print(f"{path.stem}: {exercise[0]}", flush=True)
-                verdicts = nbformat.v4.new_markdown_cell(recording(*exercise))
-                verdicts.id = f"verdicts-{exercise[0]}".replace("_", "-")[:64]
-                verdicts.metadata["tags"] = [TAG]
+            if verdicts := recorded_cell(cell):
+                print(f"{path.stem}: {verdicts.id}", flush=True)
                 cells.append(verdicts)
         notebook.cells = cells
         nbformat.write(notebook, path)
