@@ -64,7 +64,7 @@ def main"""
         # The cache is there, and then every image is waited for.
         ([(SHIFT, SHIFT + SLOW)], 3, "times as many as through plain_pipeline"),
         # All batches are made before the first epoch: quick, and the same for ever.
-        ([(END, "    return list(dataset)\n\n\ndef main")], 3, "shifts"),
+        ([(END, "    return list(dataset)\n\n\ndef main")], 2, "correlation between two epochs: 1"),
     ],
 )
 def test_a_wrong_pipeline_fails_that_step_and_is_told_why(changes, step, said):
