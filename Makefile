@@ -43,9 +43,11 @@ help:
 	@echo "make bench         measure the training of a ResNet on CIFAR-10, in several forms"
 	@echo "make bench-startup measure what starting two ranks costs, in several ways"
 
+# A login shell, which Jupyter starts where nobody watches its output, would set PATH anew.
 lab: setup
 	@$(if $(AS_ROOT),echo "JupyterLab runs as root: so does all that a notebook starts.")
 	jupyter lab --notebook-dir=. --LabApp.default_url=/lab/tree/notebooks/00_start_here.ipynb \
+		--ServerApp.terminado_settings="shell_command=['$${SHELL:-/bin/sh}']" \
 		--LabApp.app_settings_dir=tools/jupyterlab $(AS_ROOT) $(LAB_ARGUMENTS)
 
 # Two tests at a time: one by one they use two thirds of the time of two cores. nbval runs solved,

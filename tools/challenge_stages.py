@@ -9,6 +9,8 @@ import ast
 import json
 import sys
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from hvdcourse.challenge import leaderboard
@@ -72,11 +74,12 @@ def programs() -> dict[str, str]:
     }
 
 
-def judged(stage: str) -> Score:
-    """Return the score of one of the four programs."""
+@contextmanager
+def judged(stage: str) -> Iterator[Score]:
+    """Give the score of one of the four programs, while its file is there."""
     with tempfile.TemporaryDirectory(prefix="hvdcourse-stage-") as folder:
         Path(folder, f"{CHALLENGE}.py").write_text(programs()[stage])
-        return challenge(folder, say=print)
+        yield challenge(folder, say=print)
 
 
 def main() -> None:
@@ -85,8 +88,8 @@ def main() -> None:
     kept = [line for line in kept if json.loads(line)["name"] not in names]
     board.write_text("".join(f"{line}\n" for line in kept))
     for name in names or programs():
-        score = judged(name)
-        leaderboard.add(score, name, board)
+        with judged(name) as score:
+            leaderboard.add(score, name, board)
         print(name, repr(score), *(part.words for part in score.parts if part.words), sep="\n")
 
 

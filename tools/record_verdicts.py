@@ -74,7 +74,9 @@ def recording_of_challenge() -> str:
     """Return the source of the cell with two scores: of a program on the way, and of the answer."""
     stages = ("right, but slow", "solution")
     summary = "Recorded scores: a program that is right, but slow, and the solution"
-    return folded(summary, {f"`{CHALLENGE}.py`, {stage}": judged(stage) for stage in stages})
+    with judged(stages[0]) as on_the_way, judged(stages[1]) as finished:
+        scores = dict(zip(stages, (on_the_way, finished), strict=True))
+    return folded(summary, {f"`{CHALLENGE}.py`, {stage}": scores[stage] for stage in stages})
 
 
 def folded(summary: str, verdicts: Mapping[str, RenderableType]) -> str:

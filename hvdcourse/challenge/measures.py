@@ -55,15 +55,18 @@ def counts_by_painter(run: ObservedRun, gallery: Gallery) -> dict[str, list[int]
 def images_per_second(run: ObservedRun, gallery: Gallery) -> float:
     """Return how many images a second the ranks train on, without what they see more than once.
 
-    The first epoch and evaluations do not count.
+    The median epoch counts, without the first one and without evaluations. It begins where what
+    came before it ended: whoever fills a shuffle buffer waits for all images before the first step.
     """
     epochs = run.arguments["epochs"]
     batches = [notes(rank, "batch") for rank in run.ranks]
-    seconds = []
+    seconds = []  # of each rank, by epoch
     for rank, of_rank in zip(run.ranks, batches, strict=True):
-        begins = [epoch[0]["time"] for epoch in np.array_split(of_rank, epochs)[1:]]
-        ends = [epoch[-1] for epoch in np.array_split(notes(rank, "step"), epochs)[1:]]
-        seconds.append(np.sum(np.array(ends) - begins))
+        steps, answers = notes(rank, "step"), rank.notes("answers")
+        done = np.sort([*steps, *(answer["time"] for answer in answers)])
+        firsts = [epoch[0]["time"] for epoch in np.array_split(of_rank, epochs)[1:]]
+        begins = done[np.searchsorted(done, firsts, side="right") - 1]
+        seconds.append([epoch[-1] for epoch in np.array_split(steps, epochs)[1:]] - begins)
     trained = sum(batch["size"] for of_rank in batches for batch in of_rank)
     trained = min(trained, epochs * gallery.count)
-    return trained * (epochs - 1) / epochs / max(seconds)
+    return float(trained / epochs / np.median(np.max(seconds, axis=0)))

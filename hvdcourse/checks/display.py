@@ -46,6 +46,7 @@ class Displayed(ABC):
         )
         shown, below = self.in_notebook()
         console.print(shown)
+        console.print()  # Or a scroll bar hides what hangs below the letters of the last line.
         html = console.export_html(inline_styles=True, code_format=JUPYTER_HTML_FORMAT)
         return (
             {"text/plain": repr(self), "text/html": html + below},

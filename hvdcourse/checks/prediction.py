@@ -35,9 +35,8 @@ class Prediction:
         """
         if self.answer is None:
             print(f"The result: {self._told(result)}. You have entered no prediction.")
-        elif self.options:
-            verdict = "as you predicted" if self.answer == result else f"predicted: {self.answer}"
-            print(f"The result: {self._told(result)} ({verdict}).")
+        elif self.answer == result:
+            print(f"The result: {self._told(result)}, as you predicted.")
         else:
             print(f"You predicted {self._told(self.answer)}. The result: {self._told(result)}.")
 
@@ -48,8 +47,9 @@ class Prediction:
         display({**bundle, "text/plain": repr(self)}, raw=True)
 
     def __repr__(self) -> str:
-        answers = " / ".join(self.options) or f"a number, {self.unit}".rstrip(", ")
-        return f"{self.question}\nYour prediction: {answers}"
+        choices = [f"( ) {option}" for option in self.options]
+        number = f"Your prediction: a number, {self.unit}".rstrip(", ")
+        return "\n".join([self.question, *(choices or [number])])
 
     def _field(self) -> ipywidgets.DOMWidget:
         if self.options:
@@ -63,7 +63,7 @@ class Prediction:
         try:
             answer = change["new"] if self.options else float(change["new"].replace(",", ""))
         except ValueError:
-            self.note.value = f"A number is needed, such as 1.5; {change['new']!r} is none."
+            self.note.value = f"A number is needed, such as 1.5; {change['new']!r} is not one."
             return
         self.answer = answer
         with keeping(_FILE) as predictions:
@@ -91,4 +91,4 @@ def predict(question: str, options: Sequence[str] = (), *, unit: str = "") -> Pr
 
 
 def _kept(answer: float | str | None) -> str:
-    return "" if answer is None else "Your prediction is kept."
+    return "" if answer is None else "Your prediction is kept: go on with the next cell."

@@ -150,7 +150,7 @@ class ExerciseVerdict(Displayed):
                 continue
             if (None, step.told) not in rows:
                 rows.append((None, step.told))
-            rows.append((step, "not judged: see above"))
+            rows.append((step, "see above"))
         return rows
 
     def __rich__(self) -> RenderableType:
@@ -161,6 +161,7 @@ class ExerciseVerdict(Displayed):
             if step:
                 number, title = str(step.number), step.title
                 mark = Text("met", MET) if step.passed else Text("not yet", UNMET)
+                mark = Text("not judged") if step.run_failed else mark
             paragraphs = [Text(title, "bold")] + ([Text(text)] if text else [])
             table.add_row(number, mark, Group(*paragraphs))
         hints = [

@@ -28,7 +28,8 @@ class ChallengeObserver(TrainingObserver):
     - ``batch``: when a training step began, how many images it has, and their thumbnails;
     - ``step``: when an optimizer was given gradients; ``bytes``: how large they are, noted where
       TensorFlow builds the step;
-    - ``answers``: the thumbnails of evaluated images, and the class that the model gives them;
+    - ``answers``: the thumbnails of evaluated images, the class that the model gives them, and when
+      it was noted;
     - ``end``: the weights at the end.
 
     Where it is ``timed``, it leaves out whatever would slow the training down: there are no
@@ -84,7 +85,8 @@ class ChallengeObserver(TrainingObserver):
     def note_answers(self, samples: np.ndarray, outputs: np.ndarray) -> None:
         """Take a note of the classes that the model gives to images."""
         answers = outputs.reshape(len(samples), -1).argmax(axis=1)
-        self.note("answers", {"images": np.round(thumbnails(samples), 4), "classes": answers})
+        images = np.round(thumbnails(samples), 4)
+        self.note("answers", {"images": images, "classes": answers, "time": time.time()})
 
     def finish(self) -> None:
         """Take the last note: the weights at the end."""

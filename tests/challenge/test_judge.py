@@ -162,15 +162,23 @@ def test_some_of_each_painter_are_taken(images):
     assert np.bincount(taken).tolist() == [10] * 11
 
 
-def timed_run(seconds: float, ranks: int, sizes: list[int]) -> ObservedRun:
-    """Return a run of two epochs in which each step takes so long."""
+def timed_run(
+    seconds: float, ranks: int, sizes: list[int], evaluates: float = 0, reads: float = 0
+) -> ObservedRun:
+    """Return a run of two epochs in which each step takes so long.
+
+    Between them it evaluates for some seconds, and then reads before the first step.
+    """
     results = []
     for rank in range(ranks):
         evidence = []
         for step, size in enumerate(sizes * 2):
-            batch = {"time": step * seconds, "size": size, "images": []}
+            begin = step * seconds + (evaluates + reads if step >= len(sizes) else 0)
+            batch = {"time": begin, "size": size, "images": []}
             evidence.append({"note": "batch", "value": batch})
-            evidence.append({"note": "step", "value": (step + 1) * seconds})
+            evidence.append({"note": "step", "value": begin + seconds})
+        answered = {"time": len(sizes) * seconds + evaluates, "images": [], "classes": []}
+        evidence.append({"note": "answers", "value": answered})
         results.append(RankResult(rank, 0, evidence=evidence))
     result = RunResult("", ranks, "ended", 1, 1, results, [])
     return ObservedRun(result, {"epochs": 2})
@@ -180,6 +188,14 @@ def test_images_that_are_seen_twice_do_not_count_for_the_throughput():
     gallery = Gallery((), 40, np.empty(0), np.empty(0), np.empty(0))
     assert images_per_second(timed_run(0.5, 2, [10, 10]), gallery) == pytest.approx(40)
     assert images_per_second(timed_run(0.5, 2, [10, 10, 10, 10]), gallery) == pytest.approx(20)
+
+
+def test_reading_before_the_first_step_counts_for_the_throughput_and_evaluating_does_not():
+    gallery = Gallery((), 40, np.empty(0), np.empty(0), np.empty(0))
+    evaluating = timed_run(0.5, 2, [10, 10], evaluates=3)
+    assert images_per_second(evaluating, gallery) == pytest.approx(40)
+    reading = timed_run(0.5, 2, [10, 10], evaluates=3, reads=1)
+    assert images_per_second(reading, gallery) == pytest.approx(20)
 
 
 PIXELS = np.random.default_rng(0).integers(0, 256, (6, 16, 16, 3))

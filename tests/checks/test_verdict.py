@@ -90,7 +90,7 @@ def test_a_failed_run_is_told_of_once_and_under_no_step():
     (number, told), *rest = verdict_of(*steps, failure="rank 1 crashed").rows()
     assert number is None
     assert "rank 1 crashed" in told
-    assert rest == [(step, "not judged: see above") for step in steps]
+    assert rest == [(step, "see above") for step in steps]
 
 
 def test_a_step_that_expects_what_a_failed_run_does_is_judged_by_itself():

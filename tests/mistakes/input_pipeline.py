@@ -127,7 +127,7 @@ ROUNDS = (
             5,
             "the first image is left out",
             (BATCH, BATCH.replace(".batch", ".skip(1).batch")),
-            said="epoch 1: 1 missing",
+            said="in epoch 1, 2, 3, 4, 5: 1 missing",
         ),
         mistake(
             4,

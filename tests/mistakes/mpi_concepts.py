@@ -114,7 +114,7 @@ ROUNDS = (
             2,
             "the last image is lost",
             (ROWS, ROWS.replace("len(images)", "len(images) - 1")),
-            said="images without a rank: 1, of several: 0",
+            said="images without a rank: 1, with several ranks: 0",
         ),
         mistake(
             3,

@@ -99,9 +99,8 @@ def check_share(run: ObservedRun) -> None:
     times = np.bincount(np.concatenate(shares), minlength=count)
     lines = [f"{len(rows)} images, {in_short(rows)}" for rows in shares]
     if (times != 1).any():
-        lines[-1] += (
-            f"; images without a rank: {(times == 0).sum()}, of several: {(times > 1).sum()}"
-        )
+        without, several = (times == 0).sum(), (times > 1).sum()
+        lines[-1] += f"; images without a rank: {without}, with several ranks: {several}"
     demand(
         f"each of the {count} images belongs to exactly one rank, and no rank has over one "
         "image more than another",
