@@ -67,7 +67,7 @@ def measure_links(bandwidth: str = "1gbit", folder: str | Path = SOLUTIONS) -> d
     times, messages = str(Path(folder, "allreduce_times.py")), str(Path(folder, "messages.py"))
     with hosts(4, slots=1, bandwidth=bandwidth) as four:
         two, sizes = four[:2], ",".join(map(str, SIZES))
-        by_size = reports(two, [times, "--bytes", sizes, "--repeats", "15"])[0]["allreduce"]
+        by_size = reports(two, [times, "--bytes", sizes, "--repeats", "11"])[0]["allreduce"]
         gradients = [times, "--bytes", "64000", "--tensors", "60"]
         unfused = reports(two, gradients, environment={"HOROVOD_FUSION_THRESHOLD": "0"})
         fused = reports(two, [*gradients, "--compression", "none,fp16"])
