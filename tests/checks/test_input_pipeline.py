@@ -74,6 +74,12 @@ def test_a_wrong_pipeline_fails_that_step_and_is_told_why(changes, step, said):
     assert said in "\n".join(verdict.first_unmet.seen)
 
 
+def test_of_one_order_for_all_epochs_nothing_is_said_of_the_buffer():
+    end = (END, "    return list(dataset)\n\n\ndef main")
+    verdict = verdict_on(NAME, changed(NAME, end))
+    assert "buffer" not in verdict.first_unmet.told
+
+
 def test_a_pipeline_that_never_delivers_ends_in_a_verdict():
     verdict = verdict_on(NAME, changed(NAME, (END, "    return dataset.take(0)\n\n\ndef main")))
     assert not any(step.passed for step in verdict.steps)

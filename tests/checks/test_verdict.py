@@ -93,6 +93,18 @@ def test_a_failed_run_is_told_of_once_and_under_no_step():
     assert rest == [(step, "see above") for step in steps]
 
 
+def test_a_step_that_no_run_could_show_is_not_judged():
+    shown, _ = verdict_of(unmet(1, "rank 1 crashed", run_failed=True))._repr_mimebundle_()
+    assert "not judged" in shown["text/html"]
+    assert "not yet" not in shown["text/html"]
+
+
+def test_a_line_follows_the_last_one_or_a_scroll_bar_would_cover_it():
+    shown, _ = verdict_of(unmet(1, "twice"))._repr_mimebundle_()
+    table, _, _ = shown["text/html"].partition("</pre>")
+    assert table.endswith("\n\n")
+
+
 def test_a_step_that_expects_what_a_failed_run_does_is_judged_by_itself():
     steps = [unmet(number, "the same") for number in (1, 2)]
     assert all("the same" in text for _, text in verdict_of(*steps).rows())
