@@ -186,7 +186,7 @@ def plot_steps_to_target(
         if missed := len(counts) - len(reached):
             axes.plot(batch, top, "^", color=VERMILION, markersize=8)
             axes.annotate(
-                f"{missed} of {len(counts)} never", (batch, top), (-8, 0), ha="right", va="center",
+                f"{missed} of {len(counts)}\nnever", (batch, top), (0, -7), ha="center", va="top",
                 textcoords="offset points", color=VERMILION, fontsize=9,
             )  # fmt: skip
     axes.set_xscale("log", base=2)

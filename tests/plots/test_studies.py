@@ -65,7 +65,7 @@ def test_a_run_that_never_came_to_its_target_is_an_arrow_above_all_others():
     ((batch, height),) = points(axes, "^")
     assert batch == 512
     assert height > 600
-    assert [text.get_text() for text in axes.texts] == ["1 of 2 never"]
+    assert [text.get_text() for text in axes.texts] == ["1 of 2\nnever"]
 
 
 def test_gradients_are_drawn_by_block():
