@@ -30,7 +30,7 @@ ROUNDS = (
             2,
             "the local rank for the rank",
             (ROWS, "rows = np.arange(hvd.local_rank(), len(images), size)"),
-            said="of several: ",
+            said="with several ranks: ",
         ),
         mistake(
             3,
