@@ -97,7 +97,7 @@ def find_straggler(ready):
     """Return the rank that is late in a step, and by how much.
 
     ``ready`` is {tensor: {rank: when the rank was ready}}. A rank's delay is how much later it was
-    ready than the first rank, as a mean over the tensors.
+    ready than the rank that was first for that tensor, as a mean over the tensors.
     """
     # Step 5: Return the rank with the largest delay, and this delay.
     delays = defaultdict(list)

@@ -1,5 +1,6 @@
 """A prediction: a learner enters it before a run, and sees it beside the result."""
 
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -23,7 +24,7 @@ class Prediction:
         self.answer = read_kept(_FILE).get(question)
         if self.options and self.answer not in self.options:
             self.answer = None
-        self.note = ipywidgets.Label(_kept(self.answer))
+        self.note = ipywidgets.Label(self._kept())
         self.field = self._field()
         self.field.observe(self._enter, names="value")
 
@@ -61,17 +62,26 @@ class Prediction:
 
     def _enter(self, change: dict[str, Any]) -> None:
         try:
-            answer = change["new"] if self.options else float(change["new"].replace(",", ""))
+            answer = change["new"] if self.options else _number(change["new"])
         except ValueError:
             self.note.value = f"A number is needed, such as 1.5; {change['new']!r} is not one."
             return
         self.answer = answer
         with keeping(_FILE) as predictions:
             predictions[self.question] = answer
-        self.note.value = _kept(answer)
+        self.note.value = self._kept()
+
+    def _kept(self) -> str:
+        if self.answer is None:
+            return ""
+        answer = "" if self.options else f", {self._told(self.answer)},"
+        return f"Your prediction{answer} is kept: go on with the next cell."
 
     def _told(self, value: float | str) -> str:
-        return value if isinstance(value, str) else f"{value:.3g} {self.unit}".rstrip()
+        if isinstance(value, str):
+            return value
+        digits = f"{value:.3g}" if abs(value) < 1000 else f"{value:,.0f}"
+        return f"{digits} {self.unit}".rstrip()
 
 
 def predict(question: str, options: Sequence[str] = (), *, unit: str = "") -> Prediction:
@@ -90,5 +100,7 @@ def predict(question: str, options: Sequence[str] = (), *, unit: str = "") -> Pr
     return prediction
 
 
-def _kept(answer: float | str | None) -> str:
-    return "" if answer is None else "Your prediction is kept: go on with the next cell."
+def _number(text: str) -> float:
+    """Return the number of a text: 16,384 is in the thousands, and 1,8 between 1 and 2."""
+    in_thousands = re.fullmatch(r"-?\d{1,3}(,\d{3})+(\.\d*)?", text.strip())
+    return float(text.replace(",", "" if in_thousands else "."))

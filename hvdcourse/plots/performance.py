@@ -129,6 +129,8 @@ def plot_gains(
     left.set(xlabel="throughput, baseline = 1", ylim=(len(names) - 0.5, -0.5))
     left.set_xlim(min(0.5, left.get_xlim()[0]), None)
     right.set(xlabel="test accuracy")
+    for axes in (left, right):
+        axes.locator_params(axis="x", nbins=5)  # or the last label of one touches the next one's
     return figure
 
 

@@ -24,6 +24,25 @@ def test_a_number_is_kept_and_compared(capsys):
     assert capsys.readouterr().out == "You predicted 1.5 times. The result: 1.77 times.\n"
 
 
+@pytest.mark.parametrize(
+    ("entered", "answer", "told"),
+    [
+        ("1,8", 1.8, "1.8 times"),
+        ("1.8", 1.8, "1.8 times"),
+        ("16,384", 16_384, "16,384 times"),
+        ("16384", 16_384, "16,384 times"),
+        ("1,024.5", 1024.5, "1,024 times"),
+    ],
+)
+def test_a_comma_stands_for_thousands_or_for_a_point_and_the_note_tells_what_is_kept(
+    entered, answer, told
+):
+    prediction = predict(QUESTION, unit="times")
+    prediction.field.value = entered
+    assert prediction.answer == answer
+    assert prediction.note.value == f"Your prediction, {told}, is kept: go on with the next cell."
+
+
 def test_what_is_no_number_is_refused_and_what_was_entered_before_stays():
     prediction = predict(QUESTION)
     prediction.field.value = "2"

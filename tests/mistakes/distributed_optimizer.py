@@ -166,7 +166,7 @@ ROUNDS = (
             5,
             "the loss in 16 bits",
             (LOST, "self.lost[number] = (wanted - wire).astype(np.float16)"),
-            said="at most half as far",
+            said="half of what gradients that are only rounded leave",
         ),
     ),
     together(

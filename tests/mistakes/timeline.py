@@ -143,7 +143,7 @@ ROUNDS = (
             ('opened[event["pid"]].append', 'opened["all"].append'),
             (STACK, 'opened["all"].pop()'),
             (SPAN, SPAN.replace('event["pid"]', 'begin["pid"]')),
-            said="ms; there is one of tensor",
+            said="ms; in the file it is of tensor",
         ),
         mistake(5, "the first", (LATEST, LATEST.replace("max", "min")), said="was the last"),
     ),

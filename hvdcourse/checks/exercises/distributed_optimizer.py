@@ -202,9 +202,9 @@ def check_error_feedback(run: ObservedRun) -> None:
     trained = trainings(run, "fp16")
     away = [distance_from_single_process(training.weights, setting) for training in trained]
     demand(
-        "trained 'fp16', every rank's weights stay at most half as far from the single process's "
-        f"as with gradients that are only rounded: {percent(SHARE_WITH_FEEDBACK * alone)} of the "
-        "way that they go in the training",
+        "trained 'fp16', every rank's weights are off by at most "
+        f"{percent(SHARE_WITH_FEEDBACK * alone)} of the way they go, half of what gradients that "
+        "are only rounded leave",
         [share <= SHARE_WITH_FEEDBACK * alone for share in away],
         [describe(training, rank, setting) for rank, training in enumerate(trained)],
     )

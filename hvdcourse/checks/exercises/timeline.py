@@ -111,9 +111,9 @@ def check_spans(run: ObservedRun) -> None:
         for span, other in zip(right, seen, strict=True):
             if span[1] != other[1] or not np.allclose(span[2:], other[2:], rtol=0, atol=CLOSE_MS):
                 line = (
-                    f"{name}: of tensor {other[1]}, a span {span[0]} from {other[2]:.3f} to "
-                    f"{other[3]:.3f} ms; there is one of tensor {span[1]} from {span[2]:.3f} to "
-                    f"{span[3]:.3f} ms"
+                    f"{name}: your span {span[0]} of tensor {other[1]} goes from {other[2]:.3f} to "
+                    f"{other[3]:.3f} ms; in the file it is of tensor {span[1]}, from "
+                    f"{span[2]:.3f} to {span[3]:.3f} ms"
                 )
                 raise Unmet(expected, [line])
 
@@ -227,7 +227,7 @@ def check_exposed(run: ObservedRun) -> None:
 def check_straggler(run: ObservedRun) -> None:
     expected = (
         "the straggler of a step is the rank with the largest delay; its delay is how much later "
-        "than the first rank it was ready, as a mean over the gradients"
+        "it was ready than the rank that was first for that gradient, as a mean over the gradients"
     )
     for name, path, answer in answers(run):
         steps = [rows for _, rows in read_timeline(path).gradients.groupby("step")]
