@@ -39,9 +39,16 @@ def read_hints(name: str) -> dict[Any, Any]:
     return yaml.safe_load((FOLDER / f"{name}.yaml").read_text())
 
 
+def question_about(seen: str) -> str | None:
+    """Return the question that all exercises share about what a check saw, if there is one."""
+    shared = read_hints(SHARED).items()
+    return next((asked.strip() for words, asked in shared if words in seen), None)
+
+
 def hints_for(exercise: str, step: int, seen: str = "") -> Hints:
     """Return the hints for one step, with a question about what the check saw, if there is one."""
     texts = read_hints(exercise)[step]
-    about = [*texts.get("if_seen", {}).items(), *read_hints(SHARED).items()]
-    question = next((asked for words, asked in about if words in seen), texts["question"])
-    return Hints(*(text.strip() for text in (question, texts["place"], texts["shape"])))
+    own = texts.get("if_seen", {}).items()
+    question = next((asked for words, asked in own if words in seen), question_about(seen))
+    texts = (question or texts["question"], texts["place"], texts["shape"])
+    return Hints(*(text.strip() for text in texts))

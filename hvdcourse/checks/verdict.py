@@ -13,7 +13,7 @@ from rich.text import Text
 
 from hvdcourse.checks.display import MET, UNMET, Displayed
 from hvdcourse.checks.evidence import named_ranks
-from hvdcourse.checks.hints import LEVELS, Hints, hints_for
+from hvdcourse.checks.hints import LEVELS, Hints, hints_for, question_about
 
 # What ranks print may hold characters, such as those that move a cursor, that XML cannot.
 _NOT_IN_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
@@ -120,13 +120,20 @@ class ExerciseVerdict(Displayed):
     def hinted(self) -> list[tuple[StepVerdict, Hints]]:
         """The steps that are not met, with their hints.
 
-        A failed run says nothing about which step is wrong, unless a single one was judged.
+        A failed run says nothing about which step is wrong, unless it kept a single one from being
+        judged.
         """
+        failed = [step for step in self.steps if step.run_failed]
         return [
             (step, hints_for(self.exercise, step.number, step.told))
             for step in self.steps
-            if not step.passed and (not step.run_failed or len(self.steps) == 1)
+            if not step.passed and (not step.run_failed or failed == [step])
         ]
+
+    @property
+    def question_about_failure(self) -> str | None:
+        """What to ask about a run that kept all that is not met from being judged."""
+        return None if self.hinted or not self.failure else question_about(self.failure)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the verdict as plain data for ``--json``; hints only where they were asked for."""
@@ -169,12 +176,18 @@ class ExerciseVerdict(Displayed):
             for step, hints in self.hinted
             if self.hint_level
         ]
+        if self.hint_level and self.question_about_failure:
+            hints = [Text(f"A hint: {self.question_about_failure}\n")]
         return Group(table, *hints, Text(f"{self.summary} ({self.seconds:.1f} s)"))
 
     def in_notebook(self) -> tuple[RenderableType, str]:
         """Return the table, and folded hints: of the first step without, or of all if asked for."""
         hinted = self.hinted if self.hint_level else self.hinted[:1]
         folds = "".join(folded(step.number, *hints) for step, hints in hinted)
+        if question := self.question_about_failure:
+            folds = (
+                f"<details><summary>A hint: a question</summary><p>{escape(question)}</p></details>"
+            )
         return replace(self, hint_level=0), folds
 
     def __repr__(self) -> str:

@@ -150,7 +150,7 @@ def plot_scaling(
     left.axhline(np.median(all_cores), color=GREY, linestyle=":", label="one process, all cores")
     right.axhline(100, color=DARK_GREY, linestyle="--")
     left.set(ylabel="images per second, all ranks", ylim=(0, None))
-    right.set(ylabel="scaling efficiency (%)", ylim=(0, 115))
+    right.set(ylabel="scaling efficiency (%)", ylim=(0, max(115, right.get_ylim()[1])))
     for axes in (left, right):
         axes.set(xlabel="ranks", xticks=ranks)
         axes.legend(frameon=False, fontsize=8)

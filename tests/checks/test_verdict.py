@@ -142,7 +142,24 @@ def test_a_notebook_folds_the_hints_for_the_first_step_or_for_all_if_asked():
 
 
 def test_a_failed_run_brings_hints_only_where_it_concerns_one_step():
-    hung = unmet(1, "Rank 0 was waiting in allreduce", run_failed=True)
+    hung = unmet(1, WAITING, run_failed=True)
     assert verdict_of(hung, unmet(2, run_failed=True)).hinted == []
-    ((_, hints),) = verdict_of(hung).hinted
-    assert hints.question != hints_for("lamb", 1).question
+    for verdict in (verdict_of(hung), verdict_of(hung, met(2))):
+        ((_, hints),) = verdict.hinted
+        assert hints.question != hints_for("lamb", 1).question
+
+
+WAITING = "Rank 0 was waiting in allreduce"
+
+
+def test_a_failed_run_that_concerns_several_steps_brings_a_question_about_itself():
+    steps = [unmet(number, WAITING, run_failed=True) for number in (1, 2)]
+    verdict = verdict_of(*steps, failure=WAITING)
+    page = html.unescape(shown(verdict)[0]["text/html"])
+    asked = "The verdict names the line in which each rank waits."
+    assert page.count("<details>") == page.count(asked) == 1
+    assert all(hints_for("lamb", number).place not in page for number in (1, 2))
+    assert asked not in in_terminal(verdict)
+    assert asked in in_terminal(replace(verdict, hint_level=1))
+    other = verdict_of(*steps, failure="something that nobody has foreseen")
+    assert "<details>" not in shown(other)[0]["text/html"]

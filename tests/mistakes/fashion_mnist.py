@@ -366,7 +366,7 @@ ROUNDS = (
             7,
             "all look for a checkpoint",
             (LOADS, LOADS.replace(" and hvd.rank() == 0", "")),
-            said="rank 1: looked for one",
+            said="rank 1: looked for a checkpoint",
         ),
         mistake(
             9,

@@ -151,7 +151,7 @@ UNWRAPPED_OPTIMIZER = (
             "tf.keras.optimizers.SGD(0.02, momentum=0.9)), LOSS)\n",
         ),
         ("def read_arguments", f"{LOSS_OF_LAB}def read_arguments"),
-        said="after the resume, the optimizer has counted 0 of",
+        said="after the resume, the optimizer has counted 0 of the",
     ),
     alone(
         "wrapped and thrown away",

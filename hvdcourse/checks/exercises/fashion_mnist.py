@@ -72,7 +72,7 @@ def check_saving(run: ObservedRun) -> None:
     demand(
         "only rank 0 looks for a checkpoint",
         [not of_rank for of_rank in looked[1:]],
-        ["looked for one" if of_rank else "did not look" for of_rank in looked],
+        ["looked for a checkpoint" if of_rank else "did not look" for of_rank in looked],
     )
     training.check_one_writer(run)
     if run.earlier:

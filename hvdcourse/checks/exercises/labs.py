@@ -108,7 +108,8 @@ def check_unwrapped_optimizer(run: ObservedRun) -> None:
         "the optimizer resumes with its state: it counts on where it stopped",
         [of_rank == list(range(len(of_rank))) for of_rank in counts],
         [
-            f"after the resume, the optimizer has counted {of_rank[resumed_at]} of {resumed_at}"
+            f"after the resume, the optimizer has counted {of_rank[resumed_at]} of the "
+            f"{resumed_at} steps"
             for of_rank in counts
         ],
     )

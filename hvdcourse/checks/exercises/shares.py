@@ -194,7 +194,7 @@ def check_metric(run: ObservedRun, report: str, name: str, by_share: list[np.nda
         f"every rank has the {name} of the whole test set, {expected:.4f}",
         [same(value, expected) for value in reported],
         [
-            f"has {value:.4f}, {in_words(value, own)}"
+            f"has a {name} of {value:.4f}, {in_words(value, own)}"
             for value, own in zip(reported, means, strict=True)
         ],
     )
