@@ -148,13 +148,15 @@ ROUNDS = (
         mistake(5, "the first", (LATEST, LATEST.replace("max", "min")), said="was the last"),
     ),
     events_and_straggler(
-        mistake(1, "microseconds", (TIMES, TIMES.replace(" / 1000", "")), said="a span ALLREDUCE"),
+        mistake(
+            1, "microseconds", (TIMES, TIMES.replace(" / 1000", "")), said="your span ALLREDUCE of"
+        ),
         mistake(
             5, "the largest", (MEANS, MEANS.replace("np.mean", "max")), said=" ms, and not by "
         ),
     ),
     events_and_straggler(
-        mistake(1, "a queue", (STACK, STACK.replace("()", "(0)")), said="a span ALLREDUCE from"),
+        mistake(1, "a queue", (STACK, STACK.replace("()", "(0)")), said="your span ALLREDUCE of"),
         mistake(5, "the sum", (MEANS, MEANS.replace("np.mean", "sum")), said=" ms, and not by "),
     ),
     events_and_straggler(
@@ -162,7 +164,7 @@ ROUNDS = (
             1,
             "end and start exchanged",
             (SPAN, SPAN.replace("start, end", "end, start")),
-            said="a span ALLREDUCE from",
+            said="your span ALLREDUCE of",
         ),
         mistake(
             5,
@@ -176,7 +178,7 @@ ROUNDS = (
             1,
             "durations",
             (SPAN, SPAN.replace("start, end", "start, end - start")),
-            said="a span ALLREDUCE from",
+            said="your span ALLREDUCE of",
         ),
         mistake(
             5,
