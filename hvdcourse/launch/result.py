@@ -1,6 +1,7 @@
 """What came of a run: the end of every rank, its output, and which failure came first."""
 
 import math
+import re
 import signal
 from dataclasses import dataclass, field
 from statistics import median
@@ -10,6 +11,8 @@ from hvdcourse.launch.stacks import Position
 
 # A rank that fails with one of these was told of another rank's failure.
 _CONSEQUENCES = ("HorovodInternalError", "has been shut down", "Connection closed by peer")
+# How Horovod's elastic launcher marks what a worker prints to stderr.
+_OF_WORKER = re.compile(r"\[\d+\]<stderr>:")
 _STATUS_OF_REASON = {"time limit": 124, "standstill": 124, "interrupted": 130}
 
 
@@ -147,8 +150,7 @@ class RunResult:
             if first.error:
                 parts.append(first.error["traceback"].rstrip())
             elif first.errors:
-                parts.append("The last that it printed to stderr:")
-                parts += first.errors[-10:]
+                parts += last_errors(first.errors)
         out_of_step = first is not None and first.is_consequence
         parts += [
             f"Rank {rank.rank} {rank.describe_position()}"
@@ -159,6 +161,20 @@ class RunResult:
             parts += self.launcher_output[-10:]
         parts += [self.launcher_log] if self.launcher_log else []
         return "\n".join(parts)
+
+
+def last_errors(errors: list[str]) -> list[str]:
+    """Return the last traceback that a worker of an elastic job printed, or else the last lines."""
+    marks = [
+        mark[0]
+        for line in errors
+        if (mark := _OF_WORKER.match(line)) and line[mark.end() :].startswith("Traceback")
+    ]
+    if not marks:
+        return ["The last that it printed to stderr:", *errors[-10:]]
+    of_worker = [line.removeprefix(marks[-1]) for line in errors if line.startswith(marks[-1])]
+    (*_, begin) = (n for n, line in enumerate(of_worker) if line.startswith("Traceback"))
+    return ["The last error of a worker:", *of_worker[begin:]]
 
 
 class RunFailed(RuntimeError):

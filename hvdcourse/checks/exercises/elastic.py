@@ -5,9 +5,9 @@ import random
 import statistics
 from typing import Any
 
-from hvdcourse.checks.evidence import ObservedRun, Unmet, demand_of_run
+from hvdcourse.checks.evidence import NotJudged, ObservedRun, Unmet, demand_of_run
 from hvdcourse.checks.exercise import Exercise, Step, Trial
-from hvdcourse.launch.elastic import names_of_this_machine
+from hvdcourse.launch.elastic import DRIVER, names_of_this_machine
 from hvdcourse.launch.job import Disturbance
 
 EPOCHS = 24
@@ -49,6 +49,11 @@ class Job:
 
     def __init__(self, run: ObservedRun):
         (self.driver,) = run.ranks
+        if not any(entry.get("report") == "killed" for entry in self.driver.entries):
+            raise NotJudged(
+                "the script runs on all workers until the check kills one",
+                run.result.explain().splitlines(),
+            )
         self.epochs: list[Epoch] = self.driver.all_reported("epoch")
         killed = self.driver.reported("killed")
         self.before_kill = [epoch for epoch in self.epochs if epoch["time"] <= killed["time"]]
@@ -72,12 +77,18 @@ class Job:
 
     def in_words(self) -> str:
         """Return which epochs were trained by how many workers."""
-        rows = [
-            f"epoch {epoch['epoch']}: {workers(epoch['size'])}"
-            for epoch in self.epochs
-            if epoch["rank"] == 0
+        rows: list[tuple[int, int, int]] = []  # first epoch, last epoch, workers
+        for epoch in (epoch for epoch in self.epochs if epoch["rank"] == 0):
+            number, size = epoch["epoch"], epoch["size"]
+            first = number
+            if rows and rows[-1][1:] == (number - 1, size):
+                first, _, _ = rows.pop()
+            rows.append((first, number, size))
+        told = [
+            f"{f'epochs {first} to {last}' if last > first else f'epoch {last}'}: {workers(size)}"
+            for first, last, size in rows
         ]
-        return ", ".join(rows) or "no worker ended an epoch"
+        return ", then ".join(told) or "no worker ended an epoch"
 
 
 def workers(count: int) -> str:
@@ -90,11 +101,24 @@ def check_survives(run: ObservedRun) -> None:
     expected = (
         f"the job goes on after rank {KILLED} was killed, and ends by itself after {EPOCHS} epochs"
     )
-    if not run.result.ok:
-        raise Unmet(expected, run.result.explain().splitlines())
     job = Job(run)
+    if not run.result.ok:
+        raise Unmet(expected, how_it_ended(run, job))
     last = max((epoch["epoch"] for epoch in job.after_kill), default=0)
     demand_of_run(expected, last == EPOCHS, job.in_words())
+
+
+def how_it_ended(run: ObservedRun, job: Job) -> list[str]:
+    """Return in words how a job ended that did not go on to its last epoch."""
+    # The only rank of the run is this course's driver.
+    lines = [line for line in run.result.explain().splitlines() if DRIVER.name not in line]
+    added = any(entry.get("report") == "added" for entry in job.driver.entries)
+    if run.result.reason in ("standstill", "time limit") and added:
+        lines.append(
+            "It stood still after a host was added: does the script call a collective before "
+            "train, where a new worker waits alone?"
+        )
+    return [*lines, job.in_words()]
 
 
 def check_commits(run: ObservedRun) -> None:
@@ -130,7 +154,10 @@ def check_state(run: ObservedRun) -> None:
     if not run.disturbed:
         return
     job = Job(run)
-    check_joined(job)
+    try:
+        check_joined(job)
+    except Unmet as unmet:
+        raise NotJudged(unmet.expected, [*unmet.seen, "step 2 is about that"]) from None
     for group in job.whole_epochs():
         by_rank = sorted(group, key=lambda epoch: epoch["rank"])
         values = [epoch["fingerprint"] for epoch in by_rank]
