@@ -101,7 +101,8 @@ class LAMB(tf.keras.optimizers.Optimizer):
         t = tf.cast(self.iterations + 1, x.dtype)
 
         # Step 1: m and v are running means, of g and of g². The old mean's share is β₁ in m, and β₂
-        # in v; the new gradient has the rest.
+        # in v; the new gradient has the rest. m and v are TensorFlow variables, which their method
+        # assign changes.
         m.assign(self.beta_1 * m + (1 - self.beta_1) * g)
         v.assign(self.beta_2 * v + (1 - self.beta_2) * tf.square(g))
 

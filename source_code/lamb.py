@@ -101,7 +101,8 @@ class LAMB(tf.keras.optimizers.Optimizer):
         t = tf.cast(self.iterations + 1, x.dtype)
 
         # TODO: Step 1: m and v are running means, of g and of g². The old mean's share is β₁ in m,
-        # and β₂ in v; the new gradient has the rest.
+        # and β₂ in v; the new gradient has the rest. m and v are TensorFlow variables, which their
+        # method assign changes.
 
         # TODO: Step 2: r is Adam's direction. m and v started at zero, so that they are too small
         # by 1 − β₁ᵗ and 1 − β₂ᵗ; r is made of both as they would be without that. ε is added

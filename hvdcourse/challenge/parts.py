@@ -3,9 +3,11 @@
 A part looks at some of the judge's runs, by their names: see ``evidence``.
 """
 
+import reprlib
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -116,9 +118,17 @@ def evaluation(evidence: Evidence) -> Finding:
         "rank 0 reports for each painter how many of all test images are right, exist, and were "
         "given the name",
         [reported == counts],
-        [f"reports {reported}; it is {counts}"],
+        [first_difference(reported, counts)],
     )
     return MET
+
+
+def first_difference(reported: Any, counts: dict[str, Any]) -> str:
+    """Return the first painter for whom a report differs from the counts, in words."""
+    if not isinstance(reported, dict) or reported.keys() != counts.keys():
+        return f"reports {reprlib.repr(reported)}, and there are the painters {', '.join(counts)}"
+    wrong = [name for name, of_painter in counts.items() if reported[name] != of_painter]
+    return f"reports {reported[wrong[0]]} for {wrong[0]}; it is {counts[wrong[0]]}" if wrong else ""
 
 
 def one_voice(evidence: Evidence) -> Finding:

@@ -61,9 +61,12 @@ class Score(Displayed):
     def __rich__(self) -> RenderableType:
         """Return the score as a table, and the sum."""
         table = Table("part", "points", "what it is for, and what was seen", show_lines=True)
+        told: dict[str, str] = {}  # What fails several parts, such as a crash, is told once.
         for part in self.parts:
+            before = told.setdefault(part.words, part.name)
+            words = part.words if before == part.name else f"see {before}"
             style = MET if part.points == part.most else PARTLY if part.points else UNMET
-            paragraphs = [Text(part.title, "bold")] + ([Text(part.words)] if part.words else [])
+            paragraphs = [Text(part.title, "bold")] + ([Text(words)] if part.words else [])
             points = Text(f"{part.points:g} of {part.most}", style)
             table.add_row(part.name, points, Group(*paragraphs))
         report = [self.report.table()] if self.report else []

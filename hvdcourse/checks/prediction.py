@@ -42,7 +42,8 @@ class Prediction:
             print(f"You predicted {self._told(self.answer)}. The result: {self._told(result)}.")
 
     def _ipython_display_(self) -> None:
-        widget = ipywidgets.VBox([ipywidgets.HTMLMath(self.question), self.field, self.note])
+        field = ipywidgets.HBox([self.field, ipywidgets.Label(self.unit)])
+        widget = ipywidgets.VBox([ipywidgets.HTMLMath(self.question), field, self.note])
         bundle = widget._repr_mimebundle_()
         # Static pages, which have no widgets, show the text.
         display({**bundle, "text/plain": repr(self)}, raw=True)
@@ -58,11 +59,12 @@ class Prediction:
                 options=self.options, value=self.answer, layout=_LAYOUT, description=""
             )
         value = "" if self.answer is None else f"{self.answer:g}"
-        return ipywidgets.Text(value, placeholder=self.unit or "a number", continuous_update=False)
+        return ipywidgets.Text(value, placeholder="a number", continuous_update=False)
 
     def _enter(self, change: dict[str, Any]) -> None:
         try:
-            answer = change["new"] if self.options else _number(change["new"])
+            text = change["new"].removesuffix(self.unit)
+            answer = change["new"] if self.options else _number(text)
         except ValueError:
             self.note.value = f"A number is needed, such as 1.5; {change['new']!r} is not one."
             return

@@ -3,12 +3,14 @@
 Each wrong program is run once, in those of the judge's runs that its mistake shows in.
 """
 
+import io
 import itertools
 from dataclasses import replace
 
 import numpy as np
 import pytest
 from PIL import Image
+from rich.console import Console
 from verdicts import SOLUTIONS
 from watching import watched
 
@@ -22,8 +24,8 @@ from hvdcourse.challenge.judge import (
     was_killed,
 )
 from hvdcourse.challenge.measures import images_per_second
-from hvdcourse.challenge.parts import PARTS, in_proportion
-from hvdcourse.challenge.score import PartScore
+from hvdcourse.challenge.parts import PARTS, first_difference, in_proportion
+from hvdcourse.challenge.score import PartScore, Score
 from hvdcourse.checks.evidence import ObservedRun
 from hvdcourse.data.image_folder import find_images, read_images
 from hvdcourse.data.painters import draw_pictures
@@ -250,6 +252,27 @@ def test_a_measure_is_worth_its_share_of_the_points():
     assert [
         in_proportion(measure, (0.5, 0.9), "")[0] for measure in (0.2, 0.7, 0.95)
     ] == pytest.approx([0, 0.5, 1])
+
+
+def test_what_fails_several_parts_is_told_once():
+    parts = [PartScore(name, name, 0, 5, "rank 1 crashed") for name in ("runs", "shares")]
+    console = Console(file=io.StringIO(), width=80)
+    console.print(Score("artists_resnet.py", parts, 1.0))
+    shown = console.file.getvalue()
+    assert shown.count("rank 1 crashed") == shown.count("see runs") == 1
+
+
+@pytest.mark.parametrize(
+    ("reported", "told"),
+    [
+        ({"one": [1, 2, 3], "two": [2, 2, 2]}, "reports [2, 2, 2] for two; it is [1, 2, 2]"),
+        ({"one": [1, 2, 3]}, "there are the painters one, two"),
+        (0.5, "reports 0.5, and there are"),
+    ],
+)
+def test_a_wrong_report_is_told_by_the_first_painter_that_differs(reported, told):
+    counts = {"one": [1, 2, 3], "two": [1, 2, 2]}
+    assert told in first_difference(reported, counts)
 
 
 def test_the_points_add_up_to_100():

@@ -32,6 +32,7 @@ def test_a_number_is_kept_and_compared(capsys):
         ("16,384", 16_384, "16,384 times"),
         ("16384", 16_384, "16,384 times"),
         ("1,024.5", 1024.5, "1,024 times"),
+        ("2 times", 2, "2 times"),
     ],
 )
 def test_a_comma_stands_for_thousands_or_for_a_point_and_the_note_tells_what_is_kept(

@@ -10,12 +10,15 @@ import textwrap
 import pytest
 from watching import started_processes, wait_for
 
+from hvdcourse.checks.evidence import NotJudged, ObservedRun
+from hvdcourse.checks.manifest import find_exercise
 from hvdcourse.errors import BadInput
 from hvdcourse.launch.command_line import python_path
 from hvdcourse.launch.display import RunDisplay
 from hvdcourse.launch.elastic import names_of_this_machine, run_elastic
 from hvdcourse.launch.elastic_driver import Disturber
 from hvdcourse.launch.job import Disturbance, OutputLine
+from hvdcourse.launch.result import RankResult, RunResult
 from hvdcourse.paths import SOLUTIONS
 from hvdcourse.rank.run_folder import RunFolder
 from hvdcourse.rank.variables import RUN_FOLDER_VARIABLE
@@ -197,3 +200,30 @@ def test_the_launcher_leaves_an_exit_status_to_the_thread_that_waits_for_it(tmp_
     command = [sys.executable, str(path)]
     output = subprocess.check_output(command, env=os.environ | environment, text=True, timeout=60)
     assert output == "3\n"
+
+
+OF_WORKERS = """\
+[0]<stderr>:Traceback (most recent call last):
+[0]<stderr>:  File "elastic.py", line 111, in main
+[1]<stderr>:Traceback (most recent call last):
+[0]<stderr>:AttributeError: of rank 0
+[1]<stderr>:  File "elastic.py", line 111, in main
+[1]<stderr>:AttributeError: of rank 1
+Traceback (most recent call last):
+  File "gloo_run.py", line 351, in launch_gloo_elastic
+RuntimeError: Horovod detected that one or more processes exited"""
+
+
+def test_the_error_of_a_worker_is_told_and_not_that_of_the_launcher():
+    driver = RankResult(0, status=1, errors=OF_WORKERS.splitlines())
+    result = RunResult("horovodrun", 1, "failed", 60, 0, [driver], [])
+    assert result.explain().splitlines()[1:] == [
+        "The last error of a worker:",
+        "Traceback (most recent call last):",
+        '  File "elastic.py", line 111, in main',
+        "AttributeError: of rank 1",
+    ]
+    for step in find_exercise("elastic").steps:
+        with pytest.raises(NotJudged) as judged:
+            step.check(ObservedRun(result, {"images": 561}, hosts=(1, 1), disturbed=True))
+        assert "AttributeError: of rank 1" in judged.value.seen

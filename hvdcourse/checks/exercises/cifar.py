@@ -140,7 +140,10 @@ def check_excluded(rank: ObservedRank) -> None:
         "biases and the parameters of normalizations are excluded: they move as by Adam, and not "
         "by the rate times their norm",
         [adapted == 0],
-        [f"{adapted} of these {count} vectors move by the rate times their norm in every update"],
+        [
+            f"{adapted} of the {count} such vectors move by the rate times their norm in every "
+            "update"
+        ],
     )
     farthest, decayed = far_from_adam(rank)
     demand(

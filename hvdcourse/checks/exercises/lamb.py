@@ -132,8 +132,8 @@ def check_direction(run: ObservedRun) -> None:
 
     demand_of_updates(
         run,
-        "r is the corrected first moment over the root of the corrected second one plus ε "
-        f"(β₁ = {beta_1}, β₂ = {beta_2}, ε = {epsilon})",
+        "r is the corrected first moment over the sum of ε and the root of the corrected second "
+        f"one (β₁ = {beta_1}, β₂ = {beta_2}, ε = {epsilon})",
         complaint,
         lambda layer: all(layer.made[name].any() for name in "mv"),
         "m or v is zero in every update, see step 1",
