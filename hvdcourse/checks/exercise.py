@@ -1,6 +1,5 @@
 """What an exercise consists of: the steps that it is done in, and the runs that show them."""
 
-import random
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -31,11 +30,6 @@ class Step:
 # another goes wrong.
 UNEVEN_HOSTS = (2, 1)
 ALONE = (1,)
-
-
-def draw_count(least: int, most: int) -> int:
-    """Draw a number of samples that neither 2 nor 3 ranks share evenly, both bounds included."""
-    return random.choice([n for n in range(least, most + 1) if n % 2 and n % 3])
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -50,7 +50,8 @@ class Block:
         """Return the block's lines as they stand before or after the step is done."""
         if solved:
             return self.description + self.after
-        if _is_unmarked(self.description[0]):
+        begin = _BEGIN.match(self.description[0])
+        if begin and begin["unmarked"]:
             return self.before
         indent, _, first = self.description[0].partition("# ")
         rest = (line.partition("# ")[2] for line in self.description[1:])
@@ -58,11 +59,6 @@ class Block:
         return wrap(text, WIDTH, initial_indent=indent + "# ", subsequent_indent=indent + "# ") + (
             self.before
         )
-
-
-def _is_unmarked(first: str) -> bool:
-    begin = _BEGIN.match(first)
-    return bool(begin and begin["unmarked"])
 
 
 def parse(text: str, name: str) -> list[str | Block]:

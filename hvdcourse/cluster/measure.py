@@ -8,7 +8,6 @@ import json
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 from hvdcourse.cluster.cluster import hosts
@@ -20,6 +19,7 @@ from hvdcourse.rank.run_folder import RunFolder
 from hvdcourse.rank.variables import RUN_FOLDER_VARIABLE
 
 SIZES = (1_000, 16_000, 256_000, 1_000_000, 4_000_000, 16_000_000, 64_000_000)
+RUN_SECONDS = 120.0
 WAYS = (
     "unfused",
     "fused",
@@ -32,7 +32,6 @@ def reports(
     script: Sequence[str],
     backend: str = "gloo",
     environment: Mapping[str, str] | None = None,
-    timeout: float = 120,
 ) -> list[dict[str, Any]]:
     """Run a script with one rank for each slot; return by rank the lists of its reports, by name.
 
@@ -41,9 +40,8 @@ def reports(
     """
     with tempfile.TemporaryDirectory(prefix="hvdcourse-") as path:
         variables = {**(environment or {}), RUN_FOLDER_VARIABLE: path}
-        execute(
-            on[0], horovodrun_command(on, None, backend, script), timeout, variables, quiet=True
-        )
+        command = horovodrun_command(on, None, backend, script)
+        execute(on[0], command, RUN_SECONDS, variables, quiet=True)
         ranks: list[dict[str, Any]] = []
         while entries := RunFolder(path).read_lines(len(ranks), "evidence"):
             by_name: dict[str, Any] = {}
@@ -53,7 +51,7 @@ def reports(
     return ranks
 
 
-def measure_links(bandwidth: str = "1gbit", folder: str | Path = SOLUTIONS) -> dict[str, Any]:
+def measure_links(bandwidth: str = "1gbit") -> dict[str, Any]:
     """Return seconds on hosts with one rank each, over links of this bandwidth.
 
     ``allreduce`` has pairs of a size in bytes and the seconds of each repeat, on two hosts;
@@ -64,7 +62,7 @@ def measure_links(bandwidth: str = "1gbit", folder: str | Path = SOLUTIONS) -> d
         ClusterError: this machine cannot have several hosts.
         CommandFailed: a run failed.
     """
-    times, messages = str(Path(folder, "allreduce_times.py")), str(Path(folder, "messages.py"))
+    times, messages = str(SOLUTIONS / "allreduce_times.py"), str(SOLUTIONS / "messages.py")
     with hosts(4, slots=1, bandwidth=bandwidth) as four:
         two, sizes = four[:2], ",".join(map(str, SIZES))
         by_size = reports(two, [times, "--bytes", sizes, "--repeats", "11"])[0]["allreduce"]

@@ -136,11 +136,12 @@ def load_image_folder(folder: str | Path, image_size: tuple[int, int] | None = N
 
 
 def _as_dtype(data: DataSet, dtype: str) -> DataSet:
-    train, test = (_images_as(images, dtype) for images in (data.train_images, data.test_images))
+    train, test = (images_as(images, dtype) for images in (data.train_images, data.test_images))
     return replace(data, train_images=train, test_images=test)
 
 
-def _images_as(images: np.ndarray, dtype: str) -> np.ndarray:
+def images_as(images: np.ndarray, dtype: str) -> np.ndarray:
+    """Return images as float32 in 0…1, or as uint8 in 0…255; the array itself if it is that."""
     if images.dtype == dtype:
         return images
     if dtype == "uint8":

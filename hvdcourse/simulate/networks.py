@@ -43,13 +43,13 @@ class Network:
         """The number of trainable parameters."""
         return sum(weights.parameters for weights in self.weights)
 
-    def passes(self, batch: float | None = None) -> tuple[float, list[Layer]]:
+    def passes(self, batch: float) -> tuple[float, list[Layer]]:
         """Return the seconds of the forward pass, and the layers with those of the backward pass.
 
         The measured time of a step is divided among the layers by their multiplications, and grows
         with the batch.
         """
-        seconds = (self.batch if batch is None else batch) / self.per_second
+        seconds = batch / self.per_second
         backward = seconds * BACKWARD_PER_FORWARD / (1 + BACKWARD_PER_FORWARD)
         products = sum(weights.products for weights in self.weights)
         layers = [

@@ -8,7 +8,7 @@ import numpy as np
 import tensorflow as tf
 
 from hvdcourse.data.batches import dataset_of_batches
-from hvdcourse.data.sets import NAMES, DataSet
+from hvdcourse.data.sets import NAMES, DataSet, images_as
 from hvdcourse.data.shards import batches, shard, steps_per_epoch
 from hvdcourse.study.callbacks import MeasureEpochs, SetRate, StopAtTarget, WatchLayers, finite
 from hvdcourse.study.condition import Condition
@@ -18,11 +18,6 @@ from hvdcourse.study.networks import NoisyModel, network_for
 TEST_BATCH = 512
 
 
-def as_floats(images: np.ndarray) -> np.ndarray:
-    """Return images as float32 in 0…1."""
-    return images.astype(np.float32) / 255 if images.dtype == np.uint8 else images
-
-
 def all_batches(
     data: DataSet, condition: Condition, seed: int, rank: int, size: int
 ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
@@ -30,7 +25,7 @@ def all_batches(
     images, labels = data.train_images, data.train_labels
     for epoch in range(condition.epochs):
         for rows in batches(len(images), rank, size, condition.batch_size, seed=seed, epoch=epoch):
-            yield as_floats(images[rows]), labels[rows]
+            yield images_as(images[rows], "float32"), labels[rows]
 
 
 def part_of(data: DataSet, condition: Condition) -> DataSet:
@@ -74,7 +69,7 @@ def dataset_of(
 def tests_of(data: DataSet, rank: int, size: int) -> tuple[np.ndarray, np.ndarray]:
     """Return this rank's share of the test images, and their labels."""
     rows = shard(len(data.test_images), rank, size)
-    return as_floats(data.test_images[rows]), data.test_labels[rows]
+    return images_as(data.test_images[rows], "float32"), data.test_labels[rows]
 
 
 def train(

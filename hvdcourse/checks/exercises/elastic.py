@@ -5,7 +5,7 @@ import random
 import statistics
 from typing import Any
 
-from hvdcourse.checks.evidence import NotJudged, ObservedRun, Unmet, demand_of_run
+from hvdcourse.checks.evidence import NotJudged, ObservedRun, Unmet, counted, demand_of_run
 from hvdcourse.checks.exercise import Exercise, Step, Trial
 from hvdcourse.launch.elastic import DRIVER, names_of_this_machine
 from hvdcourse.launch.job import Disturbance
@@ -85,15 +85,11 @@ class Job:
                 first, _, _ = rows.pop()
             rows.append((first, number, size))
         told = [
-            f"{f'epochs {first} to {last}' if last > first else f'epoch {last}'}: {workers(size)}"
+            f"{f'epochs {first} to {last}' if last > first else f'epoch {last}'}: "
+            f"{counted(size, 'worker')}"
             for first, last, size in rows
         ]
         return ", then ".join(told) or "no worker ended an epoch"
-
-
-def workers(count: int) -> str:
-    """Return a number of workers in words."""
-    return "1 worker" if count == 1 else f"{count} workers"
 
 
 def check_survives(run: ObservedRun) -> None:
@@ -195,7 +191,7 @@ def check_rate(run: ObservedRun) -> None:
     for epoch in Job(run).changed().epochs:
         size, rate = epoch["size"], epoch["learning_rate"]
         demand_of_run(
-            f"with {workers(size)} the learning rate is {size} x {LEARNING_RATE}",
+            f"with {counted(size, 'worker')} the learning rate is {size} x {LEARNING_RATE}",
             abs(rate - LEARNING_RATE * size) <= 1e-4 * LEARNING_RATE * size,
             f"epoch {epoch['epoch']}, rank {epoch['rank']}: {rate:.4g}",
         )
@@ -209,8 +205,8 @@ def check_shares_of_workers(run: ObservedRun) -> None:
         demand_of_run(
             f"in each epoch the workers, together, train on each of the {count} images once",
             images == list(range(count)),
-            f"epoch {group[0]['epoch']}, {workers(len(group))}: {len(set(images))} different "
-            f"images, {len(images)} in all",
+            f"epoch {group[0]['epoch']}, {counted(len(group), 'worker')}: "
+            f"{len(set(images))} different images, {len(images)} in all",
         )
 
 
