@@ -15,7 +15,7 @@ from IPython.display import display
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from hvdcourse.errors import BadInput, positive
+from hvdcourse.errors import positive
 from hvdcourse.plots.messages import draw_collective, draw_ring, ring_frames
 from hvdcourse.plots.palette import BLUE, DARK_GREY, GREY, LIGHT_GREY, ORANGE, VERMILION
 from hvdcourse.plots.scaling import plot_efficiency
@@ -30,16 +30,9 @@ BATCHES = 2.0 ** np.arange(17)
 _DPI = 100
 
 
-def play_ring(ranks: int = 4) -> None:
-    """Show the ring allreduce message by message; a slider, or the play button, moves it on.
-
-    Args:
-        ranks: 2 to 6; each holds a vector of as many chunks, of one number each.
-
-    Raises:
-        BadInput: another number of ranks.
-    """
-    frames = ring_frames(ranks)
+def play_ring() -> None:
+    """Show the ring allreduce message by message; a slider, or the play button, moves it on."""
+    frames = ring_frames()
     last = len(frames) - 1
     # The still of a static page shows messages on their way.
     moment = ipywidgets.IntSlider(1, 0, last, description="moment", continuous_update=False)
@@ -48,16 +41,9 @@ def play_ring(ranks: int = 4) -> None:
     _show(lambda moment: draw_ring(frames[moment]), {"moment": moment}, button)
 
 
-def play_collectives(ranks: int = 4) -> None:
-    """Show what ranks hold before and after a collective that is chosen.
-
-    Args:
-        ranks: 2 to 6.
-
-    Raises:
-        BadInput: another number of ranks.
-    """
-    shown = {name: collective(name, ranks) for name in COLLECTIVES}
+def play_collectives() -> None:
+    """Show what ranks hold before and after a collective that is chosen."""
+    shown = {name: collective(name) for name in COLLECTIVES}
     name = ipywidgets.Dropdown(options=COLLECTIVES, description="collective")
     when = ipywidgets.ToggleButtons(options=["before", "after"], value="after")
     _show(
@@ -118,25 +104,18 @@ def play_scaling() -> None:
     _show(draw_scaling, controls)
 
 
-def schedule(
-    rate: float, ranks: int, warmup_epochs: int, epochs: int, steps_per_epoch: int = STEPS_PER_EPOCH
-) -> np.ndarray:
+def schedule(rate: float, ranks: int, warmup_epochs: int, epochs: int) -> np.ndarray:
     """Return the learning rate of each step of a training with linear scaling and warmup.
 
     In the warmup the rate rises, in equal parts, from one rank's rate to ``ranks`` times that
     (Goyal et al., arXiv:1706.02677, section 2.2). It falls to a tenth after half of the epochs,
     and to a hundredth after three quarters.
-
-    Raises:
-        BadInput: the warmup is longer than the training.
     """
-    if warmup_epochs > epochs:
-        raise BadInput(f"warmup_epochs must be at most epochs, {epochs}; got {warmup_epochs}")
-    steps = np.arange(epochs * steps_per_epoch)
-    warmup_steps = warmup_epochs * steps_per_epoch
+    steps = np.arange(epochs * STEPS_PER_EPOCH)
+    warmup_steps = warmup_epochs * STEPS_PER_EPOCH
     rates = np.full(len(steps), rate * ranks)
     for part, factor in FALLS:
-        rates[steps // steps_per_epoch >= part * epochs] = rate * ranks * factor
+        rates[steps // STEPS_PER_EPOCH >= part * epochs] = rate * ranks * factor
     ramp = rate * (1 + (ranks - 1) * steps / max(warmup_steps, 1))
     return np.where(steps < warmup_steps, ramp, rates)
 
@@ -145,13 +124,17 @@ def draw_schedule(rate: float, ranks: int, warmup_epochs: int, epochs: int) -> t
     """Draw the rate of every step, and say it in words; a warmup ends with the training."""
     warmup_epochs = min(warmup_epochs, epochs)
     rates = schedule(rate, ranks, warmup_epochs, epochs)
-    figure, axes = _axes("step", "learning rate")
+    figure = Figure(figsize=(7, 3.2), layout="constrained")
+    axes = figure.subplots()
+    _style(axes)
     axes.axvspan(
         0, warmup_epochs * STEPS_PER_EPOCH, color=ORANGE, alpha=0.2, linewidth=0, label="warmup"
     )
     axes.axhline(rate, color=GREY, linestyle="--", linewidth=1, label="one rank's rate")
     axes.plot(rates, color=BLUE, label=f"on {ranks} ranks")
-    axes.set(xlim=(0, len(rates)), ylim=(0, 1.1 * rate * ranks))
+    axes.set(
+        xlabel="step", ylabel="learning rate", xlim=(0, len(rates)), ylim=(0, 1.1 * rate * ranks)
+    )
     axes.legend(frameon=False, loc="upper right")
     words = f"{len(rates):,} steps; the rate rises from {rates[0]:.3g} to {rates.max():.3g}"
     if warmup_epochs > FALLS[0][0] * epochs:
@@ -211,14 +194,6 @@ def draw_scaling(model: str, gpus: int, **settings: Any) -> tuple[Figure, str]:
     words = f"{model} on {gpus:,} GPUs, {settings['link']}: {table['efficiency'][-1]:.0%}"
     figure.axes[0].set_title(words, fontsize=10, loc="left")
     return figure, words
-
-
-def _axes(x: str, y: str) -> tuple[Figure, Axes]:
-    figure = Figure(figsize=(7, 3.2), layout="constrained")
-    axes = figure.subplots()
-    axes.set(xlabel=x, ylabel=y)
-    _style(axes)
-    return figure, axes
 
 
 def _style(axes: Axes) -> None:

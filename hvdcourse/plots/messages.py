@@ -8,11 +8,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
-from hvdcourse.plots.palette import GREY, INK, RANK_COLOURS, SKY_BLUE, SLATE, VERMILION, WHITE
+from hvdcourse.plots.palette import INK, RANK_COLOURS, SLATE, VERMILION, WHITE
 from hvdcourse.simulate.collectives import Collective, RingState, ring_states
 
-# As many as there can be ranks.
-ORIGIN_COLOURS = (*RANK_COLOURS, SKY_BLUE, GREY)
 _PALE = 0.35
 _ROW, _BOX, _WIDTH = 1.0, 0.46, 0.84
 
@@ -33,11 +31,7 @@ class Frame:
 
 
 def ring_frames(ranks: int = 4) -> list[Frame]:
-    """Return the ring allreduce as moments: the start, and for each step its messages and sums.
-
-    Raises:
-        BadInput: fewer than 2 or more than 6 ranks.
-    """
+    """Return the ring allreduce as moments: the start, and for each step its messages and sums."""
     states = ring_states(ranks)
     frames = [Frame(states[0], (), f"start: each rank holds {len(states[0].held)} chunks")]
     for number, (before, after) in enumerate(itertools.pairwise(states), 1):
@@ -112,7 +106,7 @@ def _box(
     axes: Axes, column: int, row: int, value: object, origin: int | None, marked: bool = False
 ) -> None:
     """Draw a value in a box: in its origin's colour, or dark where all ranks were added."""
-    colour = SLATE if origin is None else ORIGIN_COLOURS[origin]
+    colour = SLATE if origin is None else RANK_COLOURS[origin]
     at = (column - _WIDTH / 2, row * _ROW - _BOX / 2)
     alpha = 1.0 if origin is None else _PALE
     axes.add_patch(Rectangle(at, _WIDTH, _BOX, facecolor=colour, alpha=alpha, linewidth=0))

@@ -8,7 +8,6 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
-from hvdcourse.errors import BadInput
 from hvdcourse.plots.palette import (
     BLUE,
     DARK_GREY,
@@ -36,34 +35,27 @@ PHASES: dict[str, tuple[str, str, dict[str, Any]]] = {
 }  # fmt: skip
 
 
-def plot_step(timeline: Timeline, step: int | None = None) -> Figure:
+def plot_step(timeline: Timeline) -> Figure:
     """Draw when each gradient of one step was ready, and when it was communicated.
 
     Rows are gradients, in the order in which they became ready; behind them are the passes of rank
-    0 and, after them, the communication that is exposed. Without a number it is the step whose
-    exposed communication is the median.
-
-    Raises:
-        BadInput: the timeline has no such step.
+    0 and, after them, the communication that is exposed. It is the step whose exposed communication
+    is the median.
     """
     figure, axes = subplots(figsize=(9, 5))
-    draw_step(axes, timeline, step)
+    step = typical_step(timeline)
+    draw_step(axes, timeline, step, describe(step))
     axes.set_xlim(left=0)
     add_legend(figure)
     return figure
 
 
-def plot_steps(timelines: Mapping[str, Timeline], numbers: bool = True) -> Figure:
-    """Draw the typical step of several timelines below each other, on the same time axis.
-
-    Without ``numbers`` the titles are the names alone.
-    """
+def plot_steps(timelines: Mapping[str, Timeline]) -> Figure:
+    """Draw the typical step of several timelines below each other, on the same time axis."""
     count = len(timelines)
     figure, all_axes = subplots(count, 1, figsize=(9, 2.5 * count), sharex=True, squeeze=False)
     for (name, timeline), axes in zip(timelines.items(), all_axes[:, 0], strict=True):
-        draw_step(axes, timeline, name=name)
-        if not numbers:
-            axes.set_title(name, fontsize=10.5, loc="left", color=INK)
+        draw_step(axes, timeline, typical_step(timeline), name)
     for axes in all_axes[:-1, 0]:
         axes.set_xlabel("")
     all_axes[0, 0].set_xlim(left=0)
@@ -71,22 +63,16 @@ def plot_steps(timelines: Mapping[str, Timeline], numbers: bool = True) -> Figur
     return figure
 
 
-def choose_step(timeline: Timeline, number: int | None = None) -> pd.Series:
-    """Return one step; without a number the typical one. Raises BadInput if there is none."""
+def typical_step(timeline: Timeline) -> pd.Series:
+    """Return the step whose exposed communication is the median."""
     steps = timeline.steps
-    if number is None:
-        # The first step also builds the graph, and the last may be cut off.
-        inner = steps.iloc[1:-1] if len(steps) > 2 else steps
-        return inner.sort_values("exposed_ms").iloc[len(inner) // 2]
-    chosen = steps[steps["step"] == number]
-    if chosen.empty:
-        raise BadInput(f"there is no step {number!r}; the timeline has steps 1 to {len(steps)}")
-    return chosen.iloc[0]
+    # The first step also builds the graph, and the last may be cut off.
+    inner = steps.iloc[1:-1] if len(steps) > 2 else steps
+    return inner.sort_values("exposed_ms").iloc[len(inner) // 2]
 
 
-def draw_step(axes: Axes, timeline: Timeline, number: int | None = None, name: str = "") -> None:
+def draw_step(axes: Axes, timeline: Timeline, step: pd.Series, title: str) -> None:
     """Draw one step into these axes, from the start of its forward pass on."""
-    step = choose_step(timeline, number)
     gradients = timeline.gradients[timeline.gradients["step"] == step["step"]]
     first, last = gradients["first_ready"].min(), step["end"]
     start = first if pd.isna(step["forward"]) else min(first, step["forward"])
@@ -118,7 +104,7 @@ def draw_step(axes: Axes, timeline: Timeline, number: int | None = None, name: s
     origin = "the first gradient was ready" if start == first else "the forward pass began"
     axes.set_xlabel(f"milliseconds since {origin}")
     label_rows(axes, list(gradients["name"]))
-    axes.set_title(describe(step, name), fontsize=10.5, loc="left", color=INK)
+    axes.set_title(title, fontsize=10.5, loc="left", color=INK)
     axes.spines.left.set_visible(False)
 
 
@@ -135,13 +121,13 @@ def label_rows(axes: Axes, names: list[str]) -> None:
     axes.tick_params(axis="y", length=0)
 
 
-def describe(step: pd.Series, name: str) -> str:
+def describe(step: pd.Series) -> str:
     """Return the step's numbers as a title."""
-    late, number = "", int(step["step"])
+    late = ""
     if step["straggler"] >= 0:
         late = f", rank {step['straggler']:.0f} was {step['delay_ms']:.1f} ms late"
     return (
-        f"{name or f'step {number}'}: {step['exposed_ms']:.0f} ms exposed, "
+        f"step {step['step']:.0f}: {step['exposed_ms']:.0f} ms exposed, "
         f"{step['gradients']:.0f} gradients in {step['allreduces']:.0f} "
         f"allreduce{'s' if step['allreduces'] > 1 else ''}{late}"
     )

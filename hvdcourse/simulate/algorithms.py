@@ -118,20 +118,14 @@ class Fit:
 
     link: Link
     constant: float
-    algorithm: str = "ring"
 
     def seconds(self, size: float, ranks: int) -> float:
-        """Return the predicted seconds of an allreduce."""
-        return self.constant + find_algorithm(self.algorithm)(size, flat(ranks, self.link))
+        """Return the predicted seconds of an allreduce in a ring."""
+        return self.constant + ring(size, flat(ranks, self.link))
 
 
-def fit_link(
-    sizes: Sequence[float],
-    seconds: Sequence[float],
-    ranks: int | Sequence[int],
-    algorithm: str = "ring",
-) -> Fit:
-    """Return the link and constant that explain measured allreduces with the least relative error.
+def fit_link(sizes: Sequence[float], seconds: Sequence[float], ranks: int | Sequence[int]) -> Fit:
+    """Return the link and constant that explain measured rings with the least relative error.
 
     Where every measurement pays as many latencies, as on one number of ranks, they cannot be told
     from the constant: it then holds both, and the latency is 0.
@@ -140,7 +134,6 @@ def fit_link(
         sizes: bytes of each allreduce.
         seconds: how long each took.
         ranks: on how many ranks, one rank a host; one number for all, or one for each.
-        algorithm: one of ALGORITHMS.
 
     Raises:
         BadInput: there are too few measurements, or they are no times of messages.
@@ -151,15 +144,14 @@ def fit_link(
     measured = np.asarray(seconds, float)
     if measured.shape != np.shape(sizes) or len(set(sizes)) < 2 or not (measured > 0).all():
         raise BadInput("a fit needs the seconds, all above 0, of at least two sizes, one for each")
-    form = find_algorithm(algorithm)
     # The time is linear in latency and in 1 / bandwidth: here are their factors.
-    latency = np.array([form(0, flat(int(n), Link(1, 1))) for n in count])
+    latency = np.array([ring(0, flat(int(n), Link(1, 1))) for n in count])
     latency *= np.ptp(latency) > 0
-    transfer = [form(s, flat(int(n), Link(0, 1))) for s, n in zip(sizes, count, strict=True)]
+    transfer = [ring(s, flat(int(n), Link(0, 1))) for s, n in zip(sizes, count, strict=True)]
     factors = np.stack([np.ones_like(measured), latency, transfer], axis=1)
     scaled = factors / measured[:, None]
     scale = scaled.max(axis=0) + 1e-300
     constant, alpha, per_byte = nnls(scaled / scale, np.ones_like(measured))[0] / scale
     if per_byte == 0:
         raise BadInput("larger messages did not take longer: measure larger ones, or more of them")
-    return Fit(Link(float(alpha), float(1 / per_byte)), float(constant), algorithm)
+    return Fit(Link(float(alpha), float(1 / per_byte)), float(constant))

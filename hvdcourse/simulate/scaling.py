@@ -1,6 +1,5 @@
 """How far a training scales: efficiency against the number of GPUs, and what an accuracy costs."""
 
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -69,7 +68,6 @@ def predict_step(
     faster: Any = 1,
     usable: Any = USABLE,
     slowdown: Any = SLOWDOWN,
-    delays: Sequence[float] = (),
 ) -> Step:
     """Return one step of a published network on a cluster of GPUs.
 
@@ -88,7 +86,6 @@ def predict_step(
         faster: how many times as fast as the published GPU these are.
         usable: the share of the link's rate between hosts that is of use.
         slowdown: how many times as long computing takes on several GPUs as on one.
-        delays: seconds that ranks take longer.
 
     Raises:
         BadInput: a setting is wrong; the message names it.
@@ -107,7 +104,7 @@ def predict_step(
     between = read_link(link)
     between = replace(between, bandwidth=between.bandwidth * positive(usable, "usable"))
     cluster = place(number, local, read_link(inside), between)
-    return simulate(layers, forward, cluster, horovod, algorithm, delays)
+    return simulate(layers, forward, cluster, horovod, algorithm)
 
 
 def what_if(

@@ -70,25 +70,23 @@ class Bucket:
 class Step:
     """What a step takes in seconds, and its events.
 
-    ``compute`` is the forward and the backward pass, ``waiting`` what the slowest rank takes
-    longer, and ``exposed`` the communication that hides behind neither. ``ready`` tells when each
-    layer's gradient was computed on all ranks.
+    ``compute`` is the forward and the backward pass, and ``exposed`` the communication that hides
+    behind neither. ``ready`` tells when each layer's gradient was computed.
     """
 
     compute: float
-    waiting: float
     ready: dict[str, float]
     buckets: list[Bucket]
 
     @property
     def seconds(self) -> float:
         """From the begin of the step until it is computed and the last gradient is there."""
-        return max([self.compute + self.waiting, *(bucket.sent for bucket in self.buckets)])
+        return max([self.compute, *(bucket.sent for bucket in self.buckets)])
 
     @property
     def exposed(self) -> float:
         """Seconds in which nothing is computed because gradients are on their way."""
-        return self.seconds - self.compute - self.waiting
+        return self.seconds - self.compute
 
 
 def fuse(ready: deque[Layer], most: float, scale: float) -> Iterator[list[Layer]]:
@@ -108,7 +106,6 @@ def simulate(
     cluster: Cluster,
     horovod: Horovod | None = None,
     algorithm: str = "ring",
-    delays: Sequence[float] = (),
 ) -> Step:
     """Return one step of data-parallel training.
 
@@ -118,24 +115,21 @@ def simulate(
         cluster: where the ranks are.
         horovod: its settings.
         algorithm: of the allreduce, one of ``algorithms.ALGORITHMS``.
-        delays: seconds that ranks take longer for the forward pass; the largest counts.
 
     Raises:
         BadInput: there is no layer, a number is negative, or there is no such algorithm.
     """
-    numbers = [forward, *delays, *(n for layer in layers for n in (layer.bytes, layer.backward))]
+    numbers = [forward, *(n for layer in layers for n in (layer.bytes, layer.backward))]
     if not layers or not all(0 <= number < math.inf for number in numbers):
         raise BadInput("a step needs layers, and seconds and bytes that are numbers from 0")
     horovod = horovod or Horovod()
     backward = list(reversed(layers))
-    waiting = max(delays, default=0.0)
-    ends = forward + waiting + np.cumsum([layer.backward for layer in backward])
+    ends = forward + np.cumsum([layer.backward for layer in backward])
     ready = {layer.name: float(end) for layer, end in zip(backward, ends, strict=True)}
-    compute = float(ends[-1]) - waiting
     buckets = []
     if cluster.ranks > 1:
         buckets = list(communicate(backward, ready, cluster, horovod, algorithm))
-    return Step(compute, waiting, ready, buckets)
+    return Step(float(ends[-1]), ready, buckets)
 
 
 def communicate(

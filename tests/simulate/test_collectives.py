@@ -5,10 +5,9 @@ import itertools
 import numpy as np
 import pytest
 
-from hvdcourse.errors import BadInput
-from hvdcourse.simulate.collectives import COLLECTIVES, MOST_RANKS, collective, ring_states
+from hvdcourse.simulate.collectives import COLLECTIVES, collective, ring_states
 
-SIZES = range(2, MOST_RANKS + 1)
+SIZES = range(2, 7)
 
 
 @pytest.mark.parametrize("ranks", SIZES)
@@ -66,15 +65,3 @@ def test_a_value_names_the_rank_that_it_comes_from(ranks):
         for value, origin in (box for row in shown.after for box in row):
             if origin is not None:
                 assert value in values(shown.before)[origin]
-
-
-@pytest.mark.parametrize("ranks", [0, 1, MOST_RANKS + 1, 2.5, "many", None])
-def test_another_number_of_ranks_is_bad_input(ranks):
-    for ask in (ring_states, lambda ranks: collective("allreduce", ranks)):
-        with pytest.raises(BadInput, match="ranks must be"):
-            ask(ranks)
-
-
-def test_an_unknown_collective_is_bad_input():
-    with pytest.raises(BadInput, match="choose from allreduce"):
-        collective("allrecude")

@@ -17,9 +17,9 @@ GIGABIT = Link(5e-5, 125e6)
 CYCLE = Horovod().cycle
 
 
-def step(link=GIGABIT, ranks=4, algorithm="ring", delays=(), layers=LAYERS, **settings):
+def step(link=GIGABIT, ranks=4, algorithm="ring", layers=LAYERS, **settings):
     """Return a step of the 60 layers."""
-    return simulate(layers, FORWARD, flat(ranks, link), Horovod(**settings), algorithm, delays)
+    return simulate(layers, FORWARD, flat(ranks, link), Horovod(**settings), algorithm)
 
 
 def test_one_rank_communicates_nothing():
@@ -102,13 +102,6 @@ def test_a_longer_cycle_makes_fewer_and_larger_buckets():
     assert len(step(cycle=20e-3).buckets) < len(step(cycle=5e-3).buckets)
 
 
-def test_the_slowest_rank_makes_all_slow():
-    late = step(delays=[0, 0.02, 0.05, 0.01])
-    assert late.waiting == 0.05
-    assert late.seconds == pytest.approx(step().seconds + 0.05)
-    assert late.compute == pytest.approx(COMPUTE)
-
-
 def test_16384_gpus_cost_as_many_events_as_2(monkeypatch):
     calls = []
 
@@ -132,18 +125,12 @@ def test_the_slowest_of_many_is_expected_from_measured_times():
 
 
 @pytest.mark.parametrize(
-    ("layers", "forward", "delays"),
-    [
-        ([], 1, ()),
-        (LAYERS, -1, ()),
-        (LAYERS, math.nan, ()),
-        (LAYERS, 1, [-1]),
-        ([Layer("a", -1, 0)], 1, ()),
-    ],
+    ("layers", "forward"),
+    [([], 1), (LAYERS, -1), (LAYERS, math.nan), ([Layer("a", -1, 0)], 1)],
 )
-def test_a_step_without_layers_or_with_wrong_numbers_is_refused(layers, forward, delays):
+def test_a_step_without_layers_or_with_wrong_numbers_is_refused(layers, forward):
     with pytest.raises(BadInput, match="a step needs layers"):
-        simulate(layers, forward, flat(2, GIGABIT), delays=delays)
+        simulate(layers, forward, flat(2, GIGABIT))
 
 
 @pytest.mark.parametrize(

@@ -192,13 +192,13 @@ def test_a_step_is_drawn_with_a_row_for_each_gradient_and_its_bars(written):
     timelines = {name: read_timeline(path) for name, path in RECORDED.items()}
     figure = plot_steps(timelines)
     for axes, (name, timeline) in zip(figure.axes, timelines.items(), strict=True):
-        assert axes.get_title("left").startswith(f"{name}: ")
+        assert axes.get_title("left") == name
         assert len(axes.patches) > 3 * 20
         assert axes.get_xlim()[1] > timeline.steps["exposed_ms"].iloc[1:-1].median()
     # The passes and the marks of the ranks can be absent.
-    plot_step(read_timeline(written([event for event in TWO_STEPS if event.get("ph") != "X"])), 2)
-    with pytest.raises(BadInput, match="there is no step 13; the timeline has steps 1 to 12"):
-        plot_step(timelines["healthy"], 13)
+    bare = read_timeline(written([event for event in TWO_STEPS if event.get("ph") != "X"]))
+    (axes,) = plot_step(bare).axes
+    assert axes.get_title("left").startswith("step 1: ")
     plt.close("all")
 
 
