@@ -23,8 +23,6 @@ LAMB_CASES = [
 NOVOGRAD_CASES = [
     {},
     {"weight_decay": 0.0625},
-    {"weight_decay": 0.0625, "grad_averaging": True},
-    {"grad_averaging": True, "beta_1": 0.5, "beta_2": 0.25},
     {"beta_1": 0.0, "beta_2": 0.999, "epsilon": 0.125},
 ]
 CASES = [(LAMB, case) for case in LAMB_CASES] + [(NovoGrad, case) for case in NOVOGRAD_CASES]
@@ -135,7 +133,6 @@ def novograd_by_numpy(weights, gradients, rates, options):
     """Algorithm 1 of arXiv:1905.11286, written from the paper."""
     options = {"beta_1": 0.95, "beta_2": 0.98, "epsilon": 1e-8, "weight_decay": 0.0, **options}
     beta_1, beta_2 = options["beta_1"], options["beta_2"]
-    share = 1 - beta_1 if options.get("grad_averaging") else 1.0
     w, m, v = dict(weights), {}, {}
     for gradient, rate in zip(gradients, rates, strict=True):
         for name, g in gradient.items():
@@ -144,7 +141,7 @@ def novograd_by_numpy(weights, gradients, rates, options):
             d = 0.0 if excluded(name, options.get("exclude_from_weight_decay", ())) else 1.0
             bracket = g / (np.sqrt(v[name]) + options["epsilon"])
             bracket = bracket + d * options["weight_decay"] * w[name]
-            m[name] = beta_1 * m[name] + share * bracket if name in m else bracket
+            m[name] = beta_1 * m[name] + bracket if name in m else bracket
             w[name] = w[name] - rate * m[name]
     return w, v
 

@@ -157,10 +157,6 @@ class NovoGrad(LayerwiseOptimizer):
         m ← β₁ m + (g / (√v + ε) + d w)     first moment, of the layer's shape; d: weight decay
         w ← w − λ m                         λ: learning rate
 
-    With ``grad_averaging`` the bracket of the second line is multiplied by 1 − β₁, except at
-    first, where m is the bracket itself. The steps are then 1 / (1 − β₁) times smaller: the
-    learning rate has to be larger by about that.
-
     There is no bias correction: v starts at ‖g‖², not at 0. Where implementations differ, this one
 
     - starts v at the layer's first gradient that is not zero. One that starts it at the
@@ -177,7 +173,6 @@ class NovoGrad(LayerwiseOptimizer):
         beta_2: β₂, from 0 to below 1.
         epsilon: ε, above 0.
         weight_decay: d, at least 0.
-        grad_averaging: whether the first moment is an average, as in Adam, and not a sum.
         exclude_from_weight_decay: regular expressions; a variable in whose name one is found has no
             weight decay. ``BIAS_AND_NORM`` fits biases and normalization layers.
         name: the optimizer's name.
@@ -194,13 +189,10 @@ class NovoGrad(LayerwiseOptimizer):
         beta_2: float = 0.98,
         epsilon: float = 1e-8,
         weight_decay: float | None = 0.0,
-        grad_averaging: bool = False,
         exclude_from_weight_decay: Sequence[str] = (),
         name: str = "NovoGrad",
         **keras_arguments: Any,
     ):
-        if not isinstance(grad_averaging, bool):
-            raise ValueError(f"grad_averaging must be True or False; got {grad_averaging!r}")
         super().__init__(
             learning_rate,
             beta_1,
@@ -211,7 +203,6 @@ class NovoGrad(LayerwiseOptimizer):
             name=name,
             **keras_arguments,
         )
-        self.grad_averaging = grad_averaging
         self._second_moments: list[tf.Variable] = []
 
     def add_layer(self, variable: tf.Variable) -> None:
@@ -225,7 +216,6 @@ class NovoGrad(LayerwiseOptimizer):
         gradient, weights = read_as(dtype, gradient), read_as(dtype, variable)
         first, second = self._moments[index], self._second_moments[index]
         starts = tf.equal(second, 0)
-        keep, take = self._shares(starts, dtype)
         squared_norm = tf.reduce_sum(tf.square(gradient))
         average = self.beta_2 * second + (1 - self.beta_2) * squared_norm
         second.assign(tf.where(starts, squared_norm, average))
@@ -233,17 +223,10 @@ class NovoGrad(LayerwiseOptimizer):
         decay = self.weight_decay_of(variable)
         if decay:
             bracket += decay * weights
-        first.assign(keep * first + take * bracket)
+        first.assign(self.beta_1 * first)
+        first.assign_add(bracket)
         rate = read_as(dtype, self.learning_rate)
         variable.assign(tf.cast(weights - rate * first, variable.dtype))
-
-    def _shares(self, starts: tf.Tensor, dtype: tf.DType) -> tuple[tf.Tensor, tf.Tensor]:
-        """Return the shares of the old first moment and of the bracket in the new one."""
-        beta_1, whole = tf.constant(self.beta_1, dtype), tf.constant(1, dtype)
-        if not self.grad_averaging:
-            return beta_1, whole
-        # While v is zero m is replaced, so that weight decay alone does not add up in it.
-        return tf.where(starts, 0 * whole, beta_1), tf.where(starts, whole, whole - beta_1)
 
     def second_moments(self) -> dict[str, float]:
         """Return v of every layer after the last step, by the variable's name.
@@ -253,10 +236,6 @@ class NovoGrad(LayerwiseOptimizer):
         """
         rows = zip(getattr(self, "_layer_names", ()), self._second_moments, strict=True)
         return {name: float(moment) for name, moment in rows}
-
-    def get_config(self) -> dict[str, Any]:
-        """Return all arguments; Horovod's ``DistributedOptimizer`` makes its copy of them."""
-        return {**super().get_config(), "grad_averaging": self.grad_averaging}
 
 
 def trust_ratio(weights: tf.Tensor, update: tf.Tensor) -> tf.Tensor:

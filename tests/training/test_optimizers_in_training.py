@@ -56,8 +56,8 @@ def test_a_configuration_makes_the_same_optimizer(optimizer_class):
         "name": "mine",
         "global_clipnorm": 2.0,
     }
-    own = {LAMB: {"exclude_from_layer_adaptation": []}, NovoGrad: {"grad_averaging": True}}
-    options |= own[optimizer_class]
+    if optimizer_class is LAMB:
+        options["exclude_from_layer_adaptation"] = []
     config = optimizer_class(**options).get_config()
     assert config.items() >= options.items()
     again = tf.keras.optimizers.deserialize(
@@ -96,7 +96,7 @@ BAD = [
 @pytest.mark.parametrize(
     ("optimizer_class", "bad"),
     [(each, bad) for each in (LAMB, NovoGrad) for bad in BAD]
-    + [(LAMB, {"exclude_from_layer_adaptation": "bias"}), (NovoGrad, {"grad_averaging": 1})],
+    + [(LAMB, {"exclude_from_layer_adaptation": "bias"})],
 )
 def test_a_bad_argument_is_named(optimizer_class, bad):
     with pytest.raises(ValueError, match=next(iter(bad))):
