@@ -98,12 +98,11 @@ def study(
     grid: Annotated[Path, typer.Argument(help="The conditions and seeds, in YAML.")],
     records: Annotated[Path, typer.Option(help="The file with one JSON line a finished run.")],
     timeout: Annotated[str, typer.Option(help="Seconds for all runs of as many ranks.")] = "600",
-    table: Annotated[bool, typer.Option(help="Show the table at the end.")] = True,
 ) -> None:
     """Train a grid of conditions x seeds; runs that are recorded already are not run again."""
     from hvdcourse.commands.study import run_study
 
-    raise typer.Exit(run_study(grid, records, timeout, table))
+    raise typer.Exit(run_study(grid, records, timeout))
 
 
 @app.command()

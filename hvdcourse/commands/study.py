@@ -12,7 +12,7 @@ from hvdcourse.study.tables import summary, to_text
 INTERRUPTED = 130
 
 
-def run_study(grid_file: Path, records: Path, timeout: str, table: bool) -> int:
+def run_study(grid_file: Path, records: Path, timeout: str) -> int:
     """Run the grid of a YAML file, print what is recorded, and return the exit status.
 
     That is 0, the status of the run that failed, or 130 where it was interrupted.
@@ -30,8 +30,7 @@ def run_study(grid_file: Path, records: Path, timeout: str, table: bool) -> int:
     except KeyboardInterrupt:
         print(f"\ninterrupted: {state_of(grid, seeds, records)}", file=sys.stderr)
         return INTERRUPTED
-    if table:
-        print(to_text(summary(recorded)))
+    print(to_text(summary(recorded)))
     return 0
 
 

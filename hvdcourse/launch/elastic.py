@@ -1,4 +1,4 @@
-"""Run an elastic job on this machine, and disturb it: ``run_elastic("elastic.py", kill=…)``."""
+"""Run an elastic job on this machine, and disturb it: ``run_elastic("elastic.py", plan=…)``."""
 
 import json
 import os
@@ -44,7 +44,6 @@ def run_elastic(
     np: int = 2,
     *,
     plan: Sequence[Disturbance] = (),
-    hosts: Sequence[str] | None = None,
     min_np: int = 1,
     elastic_timeout: int = 30,
     arguments: Sequence[str] = (),
@@ -66,7 +65,6 @@ def run_elastic(
         np: how many workers there are at the start, each on a host of its own.
         plan: what happens on the way, in this order: ``Disturbance(after_epoch=3, kill=[1])``
             kills rank 1, ``Disturbance(after_epoch=6, add="127.0.0.1")`` adds a host.
-        hosts: the hosts at the start: names of this machine.
         min_np: with fewer workers than this the job waits for hosts, and then fails.
         elastic_timeout: how many seconds it waits for hosts.
         arguments: the script's command line, as a list of texts.
@@ -84,7 +82,7 @@ def run_elastic(
     """
     path = find_script(script, folder)
     np = checked_np(np)
-    hosts = list(names_of_this_machine()[:np] if hosts is None else hosts)
+    hosts = names_of_this_machine()[:np]
     if len(hosts) < np:
         raise BadInput(f"np={np} workers need as many hosts; there are {', '.join(hosts)}")
     added = [disturbance.add for disturbance in plan if disturbance.add]

@@ -34,7 +34,6 @@ STANDSTILL_SECONDS = 60.0
 STOP_SECONDS = 8.0
 # A supervisor that is so late after the time limit is stuck itself.
 LATE_SECONDS = 30.0
-Arguments = Sequence[str] | Mapping[str, Any]
 
 
 def largest_np() -> int:
@@ -103,7 +102,7 @@ def run(
     timeout: float = 600,
     standstill: float = STANDSTILL_SECONDS,
     folder: str | Path | None = None,
-    arguments: Arguments = (),
+    arguments: Sequence[str] = (),
     environment: Mapping[str, str] | None = None,
     quiet: bool = False,
     must_succeed: bool = True,
@@ -125,8 +124,8 @@ def run(
             as many while no core of the machine is free, and as long, up to 65 seconds, as the
             ranks had worked before.
         folder: where to look for the script instead.
-        arguments: the script's command line, as a list of texts, or by name: ``{"folder": "mine"}``
-            becomes ``--folder mine``, also where ``run`` has an argument of that name.
+        arguments: the script's command line, as a list of texts: ``["--folder", "mine"]``, where
+            ``run`` has an argument of that name.
         environment: environment variables to add for all ranks.
         quiet: print nothing while it runs.
         must_succeed: raise RunFailed unless every rank ended well.
@@ -181,19 +180,18 @@ def checked_job(
     timeout: Any = 600,
     standstill: Any = STANDSTILL_SECONDS,
     folder: str | Path | None = None,
-    arguments: Arguments = (),
+    arguments: Sequence[str] = (),
     environment: Mapping[str, str] | None = None,
     **options: Any,
 ) -> Job:
     """Return the job, as yet without a run folder. Raises BadInput for what cannot be run."""
     if backend not in BACKENDS:
         raise BadInput(f"backend must be one of {', '.join(BACKENDS)}; got {backend!r}")
-    words = arguments_from(arguments) if isinstance(arguments, Mapping) else list(arguments)
     ranks = checked_np(np)
     return Job(
         np=ranks,
         script=str(find_script(script, folder)),
-        arguments=[*words, *arguments_from(options)],
+        arguments=[*arguments, *arguments_from(options)],
         backend=backend,
         environment={**enough_gpus(ranks), **(environment or {})},
         timeout=checked_limit(timeout, "timeout"),

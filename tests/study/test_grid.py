@@ -231,7 +231,7 @@ def test_a_run_that_raises_is_named_and_those_before_it_are_kept(tmp_path, nothi
     bad = "bad" * 100
     conditions = {"good": {}, bad: {"keep_weights": True}}
     grid, records = grid_file(tmp_path, conditions=conditions, seeds=[7]), tmp_path / "r.jsonl"
-    command = [HVDCOURSE, "study", str(grid), "--records", str(records), "--no-table"]
+    command = [HVDCOURSE, "study", str(grid), "--records", str(records)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=200)
     assert done.returncode == 1
     first, shown, *_ = done.stdout.splitlines()
