@@ -69,13 +69,16 @@ def check(
     find_script(f"{exercise.name}.py", folder)
     with turn(), tempfile.TemporaryDirectory(prefix="hvdcourse-check-") as scratch:
         started = time.monotonic()
-        runs, failures = observe_runs(exercise, steps_to_judge, folder, Path(scratch), timeout)
-        verdicts = [judge_step(step, runs, failures.get(step.number)) for step in steps_to_judge]
+        trials = list(exercise.trials(Path(scratch)))
+        unmet, failures = judge_runs(exercise, trials, steps_to_judge, folder, timeout)
         seconds = time.monotonic() - started
     verdict = ExerciseVerdict(
         exercise=exercise.name,
         script=str(folder / f"{exercise.name}.py"),
-        steps=verdicts,
+        steps=[
+            unmet.get(step.number) or judge_without_unmet(step, failures.get(step.number))
+            for step in steps_to_judge
+        ],
         failure=next(iter(failures.values()), None),
         seconds=seconds,
         hint_level=int(hint),
@@ -89,20 +92,22 @@ def check(
     return verdict
 
 
-def observe_runs(
-    exercise: Exercise, steps: list[Step], folder: Path, scratch: Path, timeout: float
-) -> tuple[list[tuple[Trial, ObservedRun]], dict[int, str]]:
-    """Run every trial that these steps need, less those whose steps have all failed before.
+def judge_runs(
+    exercise: Exercise, trials: list[Trial], steps: list[Step], folder: Path, timeout: float
+) -> tuple[dict[int, StepVerdict], dict[int, str]]:
+    """Run the trials, less those that could tell nothing new, and judge the steps by each.
 
-    Returns the trials that ended well with their observed runs, and by number of the step in words
-    what went wrong in a run that it needs.
+    Returns, by number of the step, the verdicts on those that a run has shown not to be met, and in
+    words what went wrong in a run that the step needs. A run that did not end well never passes;
+    where another did end well and shows what is wrong, that says more than the failure.
     """
     deadline = time.monotonic() + timeout
-    done: list[tuple[Trial, ObservedRun]] = []
+    done: list[ObservedRun] = []
+    unmet: dict[int, StepVerdict] = {}
     failures: dict[int, str] = {}
-    for trial in exercise.trials(scratch):
-        needing = [step.number for step in steps if trial.judges(step.number)]
-        if not set(needing) - set(failures):
+    for trial in trials:
+        needing = [step for step in steps if trial.judges(step.number)]
+        if all(step.number in unmet or step.number in failures for step in needing):
             continue
         # A run that is left no time at all is started, and ended, like any other.
         left = max(1.0, deadline - time.monotonic())
@@ -112,11 +117,13 @@ def observe_runs(
             observed = ObservedRun(
                 result,
                 trial.arguments,
-                earlier=[run for _, run in done],
+                earlier=done,
                 hosts=trial.hosts,
                 disturbed=trial.disturbed,
             )
-            done.append((trial, observed))
+            done.append(observed)
+            unknown = [step for step in needing if step.number not in unmet]
+            unmet |= unmet_in(observed, unknown, trial, trials)
             continue
         where = f"On {trial.ranks_in_words}{trial.about}"
         failure = f"{where} the script did not end well.\n{result.explain()}"
@@ -125,8 +132,25 @@ def observe_runs(
                 f"\nThe runs before it took {timeout - left:.0f} of the check's {timeout:g} s. "
                 "Where the computer is busy, --timeout gives it more."
             )
-        failures = dict.fromkeys(needing, failure) | failures
-    return done, failures
+        failures = {step.number: failure for step in needing} | failures
+    return unmet, failures
+
+
+def unmet_in(
+    observed: ObservedRun, steps: list[Step], trial: Trial, trials: list[Trial]
+) -> dict[int, StepVerdict]:
+    """Return, by number, the verdicts on those of these steps that the trial's run does not meet.
+
+    They name the run's ranks where the step has more runs than this, or more hosts than one.
+    """
+    verdicts = {}
+    for step in steps:
+        several_runs = sum(other.judges(step.number) for other in trials) > 1
+        named = several_runs or len(trial.hosts) > 1
+        where = [f"on {trial.ranks_in_words}{trial.about.removesuffix(',')}:"] if named else []
+        if (verdict := judge_step(step, observed, where)) is not None:
+            verdicts[step.number] = verdict
+    return verdicts
 
 
 def start(exercise: Exercise, trial: Trial, folder: Path, timeout: float) -> RunResult:
@@ -157,29 +181,25 @@ def start(exercise: Exercise, trial: Trial, folder: Path, timeout: float) -> Run
     )
 
 
-def judge_step(
-    step: Step, runs: list[tuple[Trial, ObservedRun]], failure: str | None
-) -> StepVerdict:
-    """Judge one step by what was observed. A run that did not end well never passes.
+def judge_step(step: Step, observed: ObservedRun, where: list[str]) -> StepVerdict | None:
+    """Return the verdict on a step that is not met in this run, or None; ``where`` heads it."""
+    verdict = functools.partial(StepVerdict, step.number, step.title, passed=False)
+    try:
+        step.check(observed)
+    except Unmet as unmet:
+        seen = [*where, *unmet.seen]
+        return verdict(expected=unmet.expected, seen=seen, run_failed=isinstance(unmet, NotJudged))
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError):
+        expected = "every rank reports values of the kind that the script's comments describe"
+        reports = ((rank.rank, rank.report_in_words()) for rank in observed.ranks)
+        lines = [f"rank {rank}: reported {what or 'nothing'}" for rank, what in reports]
+        return verdict(expected=expected, seen=lines, run_failed=True)
+    return None
 
-    Where other runs did end well and show what is wrong, that says more than the failure.
-    """
+
+def judge_without_unmet(step: Step, failure: str | None) -> StepVerdict:
+    """Return the verdict on a step that no run has shown not to be met."""
     verdict = functools.partial(StepVerdict, step.number, step.title)
-    concerned = [run for run in runs if run[0].judges(step.number)]
-    for trial, observed in concerned:
-        try:
-            step.check(observed)
-        except Unmet as unmet:
-            lines = unmet.seen
-            if len(concerned) > 1 or len(trial.hosts) > 1:
-                lines = [f"on {trial.ranks_in_words}{trial.about.removesuffix(',')}:", *lines]
-            unjudged = isinstance(unmet, NotJudged)
-            return verdict(passed=False, expected=unmet.expected, seen=lines, run_failed=unjudged)
-        except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError):
-            expected = "every rank reports values of the kind that the script's comments describe"
-            reports = ((rank.rank, rank.report_in_words()) for rank in observed.ranks)
-            lines = [f"rank {rank}: reported {what or 'nothing'}" for rank, what in reports]
-            return verdict(passed=False, expected=expected, seen=lines, run_failed=True)
     if failure is not None:
         expected = "the script runs to its end on every rank"
         return verdict(passed=False, expected=expected, seen=failure.splitlines(), run_failed=True)

@@ -1,12 +1,14 @@
 """What checks conclude from evidence that is made up: mistakes that would each cost a run."""
 
 import itertools
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from hvdcourse.checks.check import observe_runs
+from hvdcourse.checks.check import judge_runs
 from hvdcourse.checks.evidence import ObservedRun, Unmet, percent
+from hvdcourse.checks.exercise import Trial
 from hvdcourse.checks.exercises import (
     cifar,
     fashion_mnist,
@@ -37,20 +39,56 @@ def told(judge, *runs: ObservedRun, **options) -> str:
     return ""
 
 
+def ended(trial: Trial, reason: str = "ended") -> RunResult:
+    """Return the result of a run whose ranks left nothing, and ended well or for this reason."""
+    status = 0 if reason == "ended" else None
+    ranks = [RankResult(rank, status) for rank in range(trial.np)]
+    return RunResult("", trial.np, reason, 1, 0, ranks, [])
+
+
+def judged(exercise: str, start, monkeypatch, tmp_path, checks=None):
+    """Judge an exercise whose runs are what ``start`` makes of a trial; return what came of it.
+
+    Every step is met, less those of ``checks``, by their numbers.
+    """
+    monkeypatch.setitem(judge_runs.__globals__, "start", lambda _, trial, *rest: start(trial))
+    found = find_exercise(exercise)
+    checks = dict.fromkeys(range(1, len(found.steps) + 1), lambda run: None) | (checks or {})
+    steps = [replace(step, check=checks[step.number]) for step in found.steps]
+    return judge_runs(found, list(found.trials(tmp_path)), steps, tmp_path, 55)
+
+
 @pytest.mark.parametrize("before", [[], ["ended"]])
 def test_a_run_that_others_left_no_time_says_so(before, monkeypatch, tmp_path):
     reasons = itertools.chain(before, itertools.repeat("time limit"))
-
-    def start(exercise, trial, folder, timeout):
-        reason = next(reasons)
-        ranks = [RankResult(0, 0 if reason == "ended" else None)]
-        return RunResult("", 1, reason, timeout, 0, ranks, [])
-
-    monkeypatch.setitem(observe_runs.__globals__, "start", start)
-    exercise = find_exercise("mpi_concepts")
-    _, failures = observe_runs(exercise, list(exercise.steps), tmp_path, tmp_path, 55)
+    _, failures = judged(
+        "mpi_concepts", lambda trial: ended(trial, next(reasons)), monkeypatch, tmp_path
+    )
     told = "The runs before it took 0 of the check's 55 s." in failures[1]
     assert told == bool(before)
+
+
+def test_a_run_is_not_started_where_earlier_ones_have_shown_all_its_steps(monkeypatch, tmp_path):
+    def wrong(run: ObservedRun) -> None:
+        raise Unmet("all is right", ["rank 0: is wrong"])
+
+    def start(trial: Trial) -> RunResult:
+        started.append(trial.ranks_in_words)
+        return ended(trial)
+
+    # The second run is needed for steps 1, 2, 6 and 7, the third for all.
+    started: list[str] = []
+    checks = dict.fromkeys((1, 2, 6, 7), wrong)
+    unmet, failures = judged("mpi_concepts", start, monkeypatch, tmp_path, checks)
+    assert started == ["3 ranks on 2 hosts (2 + 1)", "1 rank"]
+    assert (list(unmet), failures) == ([1, 2, 6, 7], {})
+
+    started.clear()
+    checks = dict.fromkeys((1, 2, 3, 4), wrong)
+    unmet, _ = judged("ring_allreduce", start, monkeypatch, tmp_path, checks)
+    assert started == ["2 ranks"]
+    # There would have been others, so it says which this was.
+    assert unmet[1].seen == ["on 2 ranks:", "rank 0: is wrong"]
 
 
 # Of two ranks on one host, and one on another.
