@@ -91,6 +91,15 @@ def test_a_run_is_not_started_where_earlier_ones_have_shown_all_its_steps(monkey
     assert unmet[1].seen == ["on 2 ranks:", "rank 0: is wrong"]
 
 
+def test_a_run_that_breaks_fails_only_the_steps_that_need_it(monkeypatch, tmp_path):
+    def start(trial: Trial) -> RunResult:
+        return ended(trial, "failed" if "resumed" in trial.about else "ended")
+
+    unmet, failures = judged("fashion_mnist", start, monkeypatch, tmp_path)
+    assert (unmet, list(failures)) == ({}, [7])
+    assert "On 3 ranks on 2 hosts (2 + 1), resumed from a checkpoint, the script" in failures[7]
+
+
 # Of two ranks on one host, and one on another.
 GPUS = {
     "its own": ([0], [1], [0], ""),

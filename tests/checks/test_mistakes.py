@@ -44,30 +44,15 @@ def test_every_exercise_has_mistakes():
     assert {exercise.name for exercise in EXERCISES} == ROUNDS.keys()
 
 
-def test_a_barrier_that_one_rank_never_reaches_ends_in_a_verdict():
-    barrier = 'hvd.allreduce(np.float32(0), name="barrier")'
-    text = changed("mpi_concepts", (f"    {barrier}", f"    if rank == 0:\n        {barrier}"))
-    # Rank 1 must not end, or else Horovod ends rank 0, too.
-    text = text.replace('if __name__ == "__main__":\n    main()', STAYS)
-    verdict = verdict_on("mpi_concepts", text)
-    assert passed(verdict) == []
-    assert "no rank computed or printed anything for" in told(verdict)
-    assert "Rank 0 was waiting in allreduce, mpi_concepts.py line" in told(verdict)
-
-
-STAYS = 'if __name__ == "__main__":\n    main()\n    time.sleep(600)'
-
-
-def test_the_same_barrier_where_the_other_rank_ends_never_passes_either():
+def test_a_barrier_that_one_rank_never_reaches_never_passes():
     barrier = 'hvd.allreduce(np.float32(0), name="barrier")'
     text = changed("mpi_concepts", (f"    {barrier}", f"    if rank == 0:\n        {barrier}"))
     verdict = verdict_on("mpi_concepts", text)
     assert passed(verdict) == []
 
 
-@pytest.mark.parametrize("end", ["raise RuntimeError('late')", "sys.exit(1)", "os.abort()"])
-def test_a_crash_after_all_reports_never_passes(end):
-    crash = f"    main()\n    import os, sys\n    {end}\n"
+def test_a_crash_after_all_reports_never_passes():
+    crash = "    main()\n    raise RuntimeError('late')\n"
     verdict = verdict_on("ring_allreduce", changed("ring_allreduce", ("    main()\n", crash)))
     assert verdict.failure
     assert passed(verdict) == []
@@ -90,7 +75,7 @@ def test_short_messages_sent_before_any_is_received_deadlock_and_the_verdict_nam
     exchange = "communicator.Sendrecv(outgoing, dest=after, recvbuf=incoming, source=before)"
     text = changed("ring_allreduce", (exchange, waiting))
     # A part of it for each run, and all of that until the deadlock is told.
-    verdict = verdict_on("ring_allreduce", text, timeout=80)
+    verdict = verdict_on("ring_allreduce", text, timeout=40)
     assert passed(verdict) == []
     for rank in (0, 1):
         assert f"Rank {rank} was waiting in Send, ring_allreduce.py line" in told(verdict)
@@ -116,43 +101,8 @@ MPIS_OWN = "communicator.Allreduce(MPI.IN_PLACE, vector)"
 WITHOUT_WAITING = "communicator.Create_cart([communicator.size]).Ibcast(vector, root=0).Wait()"
 
 
-def test_whole_vectors_sent_round_the_ring_are_too_many_bytes():
-    whole = """total, travels = vector.copy(), vector.copy()
-    for _ in range(communicator.size - 1):
-        incoming = np.empty_like(travels)
-        exchange(travels, incoming, communicator)
-        total += incoming
-        travels = incoming
-    vector[:] = total"""
-    call = "scatter_reduce(vector, bounds, communicator)\n    report"
-    text = changed("ring_allreduce", (call, f"{whole}\n    report"))
-    verdict = verdict_on("ring_allreduce", text)
-    assert verdict.first_unmet.number == 3
-    assert "bytes, only to its neighbor" in told(verdict)
-
-
-def test_a_ring_that_works_for_two_ranks_alone_fails():
-    text = changed("ring_allreduce", ("after, before = (rank + 1) % size, (rank - 1) % size", PAIR))
-    verdict = verdict_on("ring_allreduce", text, timeout=80)
-    assert not verdict.passed
-
-
-PAIR = "after, before = rank ^ 1, rank ^ 1"
-
-
-def test_a_resumed_run_that_breaks_fails_only_the_step_that_resumes():
-    text = changed(
-        "fashion_mnist", ("    first_epoch = int(hvd.broadcast(first_epoch, root_rank=0))\n", "")
-    )
-    verdict = verdict_on("fashion_mnist", text)
-    assert passed(verdict) == [1, 2, 3, 4, 5, 6, 8, 9, 10]
-    assert "On 3 ranks on 2 hosts (2 + 1), resumed from a checkpoint, the script" in told(verdict)
-
-
 ENDLESS = {
-    "computes": "while True: pass",
     "prints": "while True: print('on and on', flush=True)",
-    "waits": "import time; time.sleep(600)",
     "ignores SIGTERM": (
         "import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN)\nwhile True: pass"
     ),
