@@ -117,16 +117,27 @@ ROUNDS = (
         ),
         mistake(2, "no averaging", (TAPE, ""), said="only its own gradients"),
         mistake(
-            4,
-            "all images everywhere",
-            (SHARE, SHARE.replace("hvd.rank(), hvd.size()", "0, 1")),
-            said="ranks 0, 1 and 2 train on the same images",
-        ),
-        mistake(
             5,
             "the sum over the local size",
             (LOSS, LOSS.replace("Average", "Sum") + " / 2"),
             said="1.5 times the mean",
+        ),
+        mistake(
+            4,
+            "smaller batches",
+            (SHARE, SHARE.replace("batch_size,", "batch_size // 3,")),
+            said="with batches of 5 images on each rank an epoch has",
+        ),
+        mistake(
+            3,
+            "one seed for all, and no broadcast",
+            ("if optimizer.iterations == 1:", "if False:"),
+            ("    if arguments.weights_seed is not None:\n", "    arguments.weights_seed = 1\n"),
+            (
+                "        tf.keras.utils.set_random_seed(arguments.weights_seed)",
+                "    tf.keras.utils.set_random_seed(arguments.weights_seed)",
+            ),
+            said="nothing of their size was broadcast",
         ),
     ),
     together(
@@ -159,9 +170,9 @@ ROUNDS = (
         ),
         mistake(
             4,
-            "smaller batches",
-            (SHARE, SHARE.replace("batch_size,", "batch_size // 3,")),
-            said="with batches of 5 images on each rank an epoch has",
+            "all images everywhere",
+            (SHARE, SHARE.replace("hvd.rank(), hvd.size()", "0, 1")),
+            said="ranks 0, 1 and 2 train on the same images",
         ),
     ),
     together(
@@ -208,34 +219,5 @@ ROUNDS = (
             said="choose the GPU before anything else of TensorFlow",
         ),
         crashes=True,
-    ),
-    together(
-        mistake(
-            4,
-            "the local rank and size",
-            (SHARE, SHARE.replace("hvd.", "hvd.local_")),
-            said="Rank 2 was waiting in a TensorFlow graph",
-        ),
-        crashes=True,
-    ),
-    together(
-        mistake(
-            3, "root 1", (BROADCAST, BROADCAST.replace("=0", "=1")), said="the weights of rank 1"
-        ),
-        crashes=True,
-    ),
-    together(
-        mistake(
-            3,
-            "one seed for all, and no broadcast",
-            ("if optimizer.iterations == 1:", "if False:"),
-            ("    if arguments.weights_seed is not None:\n", "    arguments.weights_seed = 1\n"),
-            (
-                "        tf.keras.utils.set_random_seed(arguments.weights_seed)",
-                "    tf.keras.utils.set_random_seed(arguments.weights_seed)",
-            ),
-            said="nothing of their size was broadcast",
-        ),
-        only=True,
     ),
 )

@@ -118,27 +118,6 @@ ROUNDS = (
     ),
     together(
         mistake(
-            2,
-            "half a buffer",
-            (SHUFFLE, SHUFFLE.replace("paths)", "paths) // 2")),
-            said="places early",
-        ),
-        mistake(
-            5,
-            "the first image is left out",
-            (BATCH, BATCH.replace(".batch", ".skip(1).batch")),
-            said="in epoch 1, 2, 3, 4, 5: 1 missing",
-        ),
-        mistake(
-            4,
-            "first of all",
-            (PREFETCH, ""),
-            (START, START + PREFETCH),
-            said="of the batches were ready",
-        ),
-    ),
-    together(
-        mistake(
             3,
             "a seed with which each pass begins the random numbers anew",
             (START, f"    tf.random.set_seed(1)\n{START}"),
@@ -166,6 +145,19 @@ ROUNDS = (
             (SHUFFLE, IN_TURN),
             said="of the same class in another epoch: ",
         ),
+        mistake(
+            4,
+            "first of all",
+            (PREFETCH, ""),
+            (START, START + PREFETCH),
+            said="of the batches were ready",
+        ),
+        mistake(
+            5,
+            "the first image is left out",
+            (BATCH, BATCH.replace(".batch", ".skip(1).batch")),
+            said="in epoch 1, 2, 3, 4, 5: 1 missing",
+        ),
     ),
     together(
         mistake(
@@ -174,6 +166,12 @@ ROUNDS = (
             (SHUFFLE, "dataset = dataset.shuffle(64)"),
             (CACHE, f"    {SHUFFLE}\n{CACHE}"),
             said="on average over all pairs",
+        ),
+        mistake(
+            5,
+            "batches of one more",
+            (BATCH, BATCH.replace("_size)", "_size + 1)")),
+            said="batches of [21",
         ),
     ),
     together(
@@ -185,20 +183,5 @@ ROUNDS = (
             said="`shift` was given whole batches",
         ),
         spoiled=(1, 2, 4, 5),
-    ),
-    together(
-        mistake(
-            2,
-            "shuffled, and then kept",
-            (SHUFFLE, ""),
-            (CACHE, f"    {SHUFFLE}\n{CACHE}"),
-            said="correlation between two epochs: 1.00",
-        ),
-        mistake(
-            5,
-            "batches of one more",
-            (BATCH, BATCH.replace("_size)", "_size + 1)")),
-            said="batches of [21",
-        ),
     ),
 )

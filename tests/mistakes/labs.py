@@ -61,17 +61,6 @@ NO_BROADCAST = (
 
 COLLECTIVE_ON_RANK_0 = (
     alone("none at all", (MEAN, "np.mean(own)"), said="which are its own"),
-    alone("the sum", (MEAN, MEAN.replace("Average", "Sum")), said="the sum of the ranks' losses"),
-    alone(
-        "rank 0's, for all",
-        (MEAN, 'hvd.broadcast(np.mean(own), root_rank=0, name="loss").numpy()'),
-        said="those of rank 0",
-    ),
-    alone(
-        "the sum over the local size",
-        (MEAN, MEAN.replace("Average", "Sum") + " / 2"),
-        said="1.5 times the mean",
-    ),
     alone("all print it", (PRINTS, "        if True:\n"), said="rank 1: prints 2."),
     alone("the first of each host prints it", (PRINTS, LOCAL), said="rank 2: prints 2."),
     alone("rank 0 prints its own", ("{loss:.3f}", "{own[0]:.3f}"), said="rank 1: prints none"),
@@ -93,11 +82,6 @@ UNEVEN_SHARDS = (
         said="images not seen: 1, seen more than once: 0",
     ),
     alone(
-        "all images everywhere",
-        (BATCHES, BATCHES.replace("hvd.rank(), hvd.size()", "0, 1")),
-        said="train on the same images",
-    ),
-    alone(
         "full batches alone",
         (
             BATCHES,
@@ -105,16 +89,6 @@ UNEVEN_SHARDS = (
             "batch_size; return [mine[n * batch_size :][:batch_size] for n in range(full)]",
         ),
         said="images not seen",
-    ),
-    alone(
-        "one that is left over, and no more",
-        (
-            BATCHES,
-            "share = count // hvd.size(); mine = np.arange(share) + hvd.rank() * share; "
-            "mine = [*mine, *[count - 1][hvd.rank() :]]; "
-            "return np.array_split(mine, -(-(share + 1) // batch_size))",
-        ),
-        said="images not seen: 1, seen more than once: 0",
     ),
     alone(
         "larger batches",
@@ -154,11 +128,6 @@ UNWRAPPED_OPTIMIZER = (
         said="after the resume, the optimizer has counted 0 of the",
     ),
     alone(
-        "wrapped and thrown away",
-        (LOADED, f"{KERAS_LOADED}        hvd.DistributedOptimizer(model.optimizer)\n"),
-        said="away after it",
-    ),
-    alone(
         "the sum",
         (
             LOADED,
@@ -194,21 +163,9 @@ UNWRAPPED_OPTIMIZER = (
         ("def read_arguments", f"{LOSS_OF_LAB}def read_arguments"),
         said="away from rank 0's weights",
     ),
-    alone(
-        "compiled anew, and not wrapped",
-        (LOADED, f"{KERAS_LOADED}        model.compile(tf.keras.optimizers.SGD(0.02), LOSS)\n"),
-        ("def read_arguments", f"{LOSS_OF_LAB}def read_arguments"),
-        said="away after it",
-    ),
 )
 
 SAME_IMAGES = (
-    alone(
-        "another seed, the same on all ranks",
-        (SHARD, ""),
-        (SEED, "    tf.random.set_seed(7)\n"),
-        said="100 % of its images are also those of rank 1",
-    ),
     alone(
         "the local rank's share",
         (SHARD, SHARD.replace("hvd.rank()", "hvd.local_rank()")),

@@ -83,19 +83,16 @@ ROUNDS = (
     ),
     together(
         mistake(
-            2,
-            "one's own numbers",
-            (SENDRECV, f"{SENDRECV}; incoming[:] = np.resize(outgoing, incoming.shape)"),
-            said="rank 0: received its own numbers",
-        ),
-        spoiled=(3, 4),
-    ),
-    together(
-        mistake(
             1,
             "what does not divide is lost",
             (CUTS, "cuts = [k * (length // size) for k in range(size + 1)]"),
             said="the chunks go from 0 to",
+        ),
+        mistake(
+            2,
+            "one's own numbers",
+            (SENDRECV, f"{SENDRECV}; incoming[:] = np.resize(outgoing, incoming.shape)"),
+            said="rank 0: received its own numbers",
         ),
         spoiled=(3, 4),
     ),
