@@ -14,7 +14,8 @@ pytestmark = [pytest.mark.ranks, pytest.mark.timeout(240)]
 
 ANSWERS = sorted((PROJECT / "tests" / "answers").glob("*.py"))
 EACH_EXERCISE = [exercise.name for exercise in EXERCISES]
-OF_SEVERAL_STEPS = [exercise.name for exercise in EXERCISES if len(exercise.steps) > 1]
+# Of several steps. The last round of mistakes in elastic is one whose first half alone is met.
+HALF_DONE = [name for name in EACH_EXERCISE if find_exercise(name).steps[1:] and name != "elastic"]
 # They stand still until they are repaired.
 STAND_STILL = {"lab_standstill", "lab_one_image_more"}
 
@@ -42,7 +43,7 @@ def test_solution_passes_every_step(name):
     assert verdict.passed
 
 
-@pytest.mark.parametrize("name", OF_SEVERAL_STEPS)
+@pytest.mark.parametrize("name", HALF_DONE)
 def test_the_first_half_of_the_steps_is_met_before_the_others_are_done(name):
     numbers = [step.number for step in find_exercise(name).steps]
     done, undone = numbers[: len(numbers) // 2], numbers[len(numbers) // 2 :]
@@ -56,9 +57,13 @@ def exercise_of(answer: Path) -> str:
     return name
 
 
+# Only step 3 of elastic needs the run in which nobody is killed; elastic_of_objects has it.
+STEPS_OF = dict.fromkeys(("elastic_called_by_name", "elastic_with_reset_callbacks"), (1, 2, 4, 5))
+
+
 @pytest.mark.parametrize("answer", ANSWERS, ids=lambda path: path.stem)
 def test_a_differently_written_right_answer_passes(answer):
-    verdict = verdict_on(exercise_of(answer), answer.read_text())
+    verdict = verdict_on(exercise_of(answer), answer.read_text(), STEPS_OF.get(answer.stem))
     assert verdict.passed, told(verdict)
 
 
