@@ -16,17 +16,28 @@ from hvdcourse.rank.run_folder import RunFolder
 
 pytestmark = pytest.mark.ranks
 
+# Horovod reads over MPI what the launcher gave to Place, too, and comes with TensorFlow.
+SAYS_ITS_PLACE = {
+    "gloo": """
+        import sys
+        import horovod.tensorflow as hvd
+        hvd.init()
+        print(f"rank {hvd.rank()} of {hvd.size()} {sys.argv[1:]}")
+    """,
+    "mpi": """
+        import sys
+        from hvdcourse.rank.place import Place
+        place = Place.from_environment()
+        print(f"rank {place.rank} of {place.size} {sys.argv[1:]}")
+    """,
+}
+
 
 @pytest.mark.timeout(180)
 @pytest.mark.usefixtures("nothing_left")
 @pytest.mark.parametrize("backend", ["gloo", "mpi"])
 def test_the_shown_command_starts_the_same_ranks_with_the_same_arguments(backend, script, capfd):
-    path = script("""
-        import sys
-        import horovod.tensorflow as hvd
-        hvd.init()
-        print(f"rank {hvd.rank()} of {hvd.size()} {sys.argv[1:]}")
-    """)
+    path = script(SAYS_ITS_PLACE[backend])
     result = run(path, 2, backend=backend, note="two words", epochs=1)
     command = capfd.readouterr().out.splitlines()[0].removeprefix("$ ")
     around = {**os.environ, "PATH": f"{Path(sys.prefix) / 'bin'}:{os.environ['PATH']}"}

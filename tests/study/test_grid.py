@@ -23,7 +23,12 @@ from hvdcourse.study.records import key_of, read_records
 from hvdcourse.study.tables import summary
 from hvdcourse.study.worker import weights_file
 
-pytestmark = [pytest.mark.ranks, pytest.mark.timeout(600)]
+# One worker of xdist makes the records that most of these read.
+pytestmark = [
+    pytest.mark.ranks,
+    pytest.mark.timeout(600),
+    pytest.mark.xdist_group("test_grid"),
+]
 
 SMALL = Condition(images=64, epochs=2, width=1, learning_rate=0.5)
 # The same images in every step: a shard is dealt out of one order. Three test images are two and

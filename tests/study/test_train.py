@@ -87,7 +87,7 @@ def test_more_images_than_there_are_is_refused():
 SHORT = Condition(images=64, epochs=2, width=1, learning_rate=0.5, batch_norm="local")
 
 
-@pytest.mark.parametrize("optimizer", ["sgd", "adam", "lamb", "novograd"])
+@pytest.mark.parametrize("optimizer", ["lamb", "novograd"])
 def test_a_run_is_the_same_whatever_was_trained_before_it(optimizer):
     condition = replace(SHORT, optimizer=optimizer)
 
