@@ -406,4 +406,15 @@ ROUNDS = (
         ),
         only=True,
     ),
+    together(
+        mistake(
+            9,
+            "a momentum that is corrected",
+            (WARMUP, WARMUP.replace("momentum_correction=False, ", "")),
+            (NOVOGRAD, "optimizer = tf.keras.optimizers.SGD(learning_rate, momentum=0.9)"),
+            said="in _adjust_learning_rate",
+        ),
+        crashes=True,
+        only=True,
+    ),
 )
