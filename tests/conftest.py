@@ -14,6 +14,7 @@ import pytest
 from kernels import LocalKernelManager
 from watching import HVDCOURSE, watched
 
+from hvdcourse.checks.exercises.timeline import RECORDED
 from hvdcourse.checks.stages import generate
 from hvdcourse.paths import PROJECT
 
@@ -130,6 +131,10 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     ignored = shutil.ignore_patterns("__pycache__")
     for name in ("hvdcourse", "solutions"):
         shutil.copytree(PROJECT / name, copy / name, ignore=ignored)
+    # What the check of timeline.py reads.
+    (copy / "notebooks" / "recorded").mkdir(parents=True)
+    for timeline in RECORDED:
+        shutil.copy(timeline, copy / "notebooks" / "recorded")
     (copy / "source_code").mkdir()
     generate(copy / "solutions", copy / "source_code")
     monkeypatch.setenv("PYTHONPATH", str(copy))

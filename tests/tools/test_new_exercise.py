@@ -22,7 +22,6 @@ def copy(project):
     shutil.copy(PROJECT / "pyproject.toml", project)
     shutil.copytree(PROJECT / "tests" / "mistakes", project / "tests" / "mistakes")
     (project / "tests" / "answers").mkdir()
-    (project / "notebooks").mkdir()
     for notebook in NOTEBOOKS.glob("*.ipynb"):
         (project / "notebooks" / notebook.name).touch()
     return project
