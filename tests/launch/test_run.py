@@ -85,6 +85,13 @@ def test_options_become_arguments(backend, script):
     assert result.output == [["['-v', '--epochs', '3', '--warm-up', '1.5', '--resume']"]] * 2
 
 
+def test_a_script_may_have_options_of_the_names_of_runs_own(script):
+    path = script("import sys; print(sys.argv[1:])")
+    own = ["--folder", "photos", "--timeout", "3", "--quiet"]
+    result = run(path, 1, quiet=True, arguments=own, epochs=1)
+    assert result.output == [[str([*own, "--epochs", "1"])]]
+
+
 @both_backends
 def test_the_environment_reaches_every_rank(backend, script, monkeypatch):
     monkeypatch.setenv("FROM_OUTSIDE", "outside")
