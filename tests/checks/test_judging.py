@@ -7,10 +7,11 @@ import numpy as np
 import pytest
 
 from hvdcourse.checks.check import judge_runs
-from hvdcourse.checks.evidence import ObservedRun, Unmet, percent
+from hvdcourse.checks.evidence import NotJudged, ObservedRun, Unmet, percent
 from hvdcourse.checks.exercise import Trial
 from hvdcourse.checks.exercises import (
     cifar,
+    elastic,
     fashion_mnist,
     input_pipeline,
     learning_rate,
@@ -20,6 +21,7 @@ from hvdcourse.checks.exercises import (
 )
 from hvdcourse.checks.manifest import find_exercise
 from hvdcourse.launch.result import RankResult, RunResult
+from hvdcourse.launch.stacks import Position
 from hvdcourse.rank.fingerprints import fingerprints
 
 
@@ -286,3 +288,26 @@ def test_no_multiple_of_one_of_cifars_rates_is_taken_for_the_other_one_scaled(fa
             (drawn["learning_rate"], drawn["lamb_learning_rate"])
         ):
             assert not learning_rate.is_any_of(factor * one, [other, 3 * other]), drawn
+
+
+def test_an_elastic_job_that_stands_still_after_a_host_was_added_is_told_as_such():
+    def ended(rank: int, number: int, size: int) -> dict:
+        epoch = {"epoch": number, "size": size, "rank": rank, "pid": rank, "time": float(number)}
+        return {"report": "epoch", "value": epoch}
+
+    evidence = [ended(rank, number, 2) for number in (1, 2, 3) for rank in (0, 1)]
+    killed = {"ranks": [0], "pids": [0], "time": 3.5}
+    evidence += [{"report": "killed", "value": killed}, ended(0, 4, 1)]
+    evidence[-1]["value"]["pid"] = 1  # who is left becomes rank 0
+    evidence += [{"report": "added", "value": {"host": "127.1", "time": 4.5}}]
+    position = Position("elastic_driver.py", 88, "subprocess.run(…)", None)
+    driver = RankResult(0, position=position, evidence=evidence)
+    result = RunResult("horovodrun", 1, "time limit", 60, 0, [driver], [])
+    run = ObservedRun(result, {}, hosts=elastic.HOSTS, disturbed=True)
+    said = told(elastic.check_survives, run)
+    assert "does the script call a collective before train" in said
+    assert "epochs 1 to 3: 2 workers, then epoch 4: 1 worker" in said
+    assert "elastic_driver.py" not in said
+    with pytest.raises(NotJudged) as judged:
+        elastic.check_state(run)
+    assert "step 2 is about that" in judged.value.seen
