@@ -196,12 +196,15 @@ def nccl_finding() -> Finding:
     result = run(ONE_RANK_ON_A_GPU, np=1, timeout=90, quiet=True, must_succeed=False)
     if not result.ok:
         return Finding(name, result.explain(), False, "the NVIDIA driver or CUDA fails here")
-    device = result.ranks[0].evidence[-1]["value"]
+    gpus, device = (entry["value"] for entry in result.ranks[0].evidence)
     fix = (
         "TensorFlow finds no GPU, or not all of CUDA's libraries; `make gpu` sets them up, and "
         "TF_CPP_MAX_VLOG_LEVEL=1 names the one that is missing"
+        if not gpus
+        else "Horovod is not built for this TensorFlow's GPUs; run `make gpu`"
     )
-    return Finding(name, f"done on {device}", device.startswith("GPU"), fix)
+    found = f"TensorFlow finds {gpus}; done on {device}"
+    return Finding(name, found, device.startswith("GPU"), fix)
 
 
 def without_nccl(built_with: str) -> str:

@@ -6,5 +6,9 @@ import tensorflow as tf
 from hvdcourse import report
 
 hvd.init()
-# Without a device named, TensorFlow takes a GPU if it finds one, and Horovod follows.
-report("device", hvd.allreduce(tf.ones([1000])).device.rpartition("device:")[-1])
+gpus = tf.config.list_physical_devices("GPU")
+# Horovod takes the processor where no device is named, outside of a graph.
+with tf.device("GPU:0" if gpus else "CPU:0"):
+    mean = hvd.allreduce(tf.ones([1000]))
+report("GPUs", len(gpus))
+report("device", mean.device.rpartition("device:")[-1])

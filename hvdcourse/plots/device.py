@@ -110,3 +110,14 @@ def plot_pipelines(speeds: Mapping[str, Sequence[float]], ceiling: float) -> Fig
     axes.set(ylim=(len(speeds) - 0.5, -0.9), xlim=(0, None))
     axes.set_xlabel("images a second; a dot for each epoch, a bar for their median")
     return figure
+
+
+def plot_utilization(ways: Mapping[str, Sequence[Sequence[float]]]) -> Figure:
+    """Draw how busy a GPU is over time, for ways to feed it: rows of seconds, percent, and more."""
+    figure, axes = subplots(figsize=(8, 3.4))
+    for color, (name, rows) in zip((VERMILION, BLUE, GREEN), ways.items(), strict=True):
+        seconds, percent = np.transpose([row[:2] for row in rows])
+        axes.plot(seconds, percent, ".-", color=color, label=name)
+    axes.set(xlabel="time (s)", ylabel="GPU busy (%)", ylim=(0, 100))
+    axes.legend(frameon=False, loc="lower center", bbox_to_anchor=(0.5, 1), ncols=1)
+    return figure

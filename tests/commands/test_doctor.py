@@ -128,7 +128,7 @@ def test_gpus_beside_a_build_without_nccl_are_named(monkeypatch):
 def test_a_gpu_that_tensorflow_does_not_find_is_named_with_its_fix(monkeypatch):
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "-1")
     finding = doctor.nccl_finding()
-    assert (finding.found, finding.well) == ("done on CPU:0", False)
+    assert (finding.found, finding.well) == ("TensorFlow finds 0; done on CPU:0", False)
     assert "`make gpu`" in finding.fix
 
 

@@ -104,3 +104,21 @@ except ImportError:
     print(gc.isenabled())
 """
     assert python(code, **pretended("raise ImportError('no')")).stdout == "True\n"
+
+
+ON_TWO_DEVICES = """
+import tensorflow as tf
+[processor] = tf.config.list_physical_devices("CPU")
+tf.config.set_logical_device_configuration(processor, [tf.config.LogicalDeviceConfiguration()] * 2)
+import horovod.tensorflow as hvd
+hvd.init()
+with tf.device("CPU:1"):
+    x = tf.ones(9)
+    named = hvd.allreduce(x)
+print(*(tensor.device[-5:] for tensor in (x, named, hvd.allreduce(x))))
+"""
+
+
+@pytest.mark.ranks
+def test_an_eager_allreduce_leaves_its_tensors_device_unless_one_is_named():
+    assert python(ON_TWO_DEVICES).stdout == "CPU:1 CPU:1 CPU:0\n"
