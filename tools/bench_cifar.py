@@ -161,7 +161,7 @@ def spread(values, digits):
 
 
 def throughput_table(measures, title):
-    table = Table("median (least to most)", "images/s", "core ms/image", "others' cores")
+    table = Table("median (min to max)", "images/s", "core ms/image", "others' cores")
     table.title = title
     for name, turns in measures.items():
         table.add_row(
@@ -200,7 +200,7 @@ def verdict(measures, aim, turns):
 
 
 def aims_table(measures):
-    table = Table("ratio, median (least to most)", "measured", "aim", "")
+    table = Table("ratio, median (min to max)", "measured", "aim", "")
     for aim in AIMS:
         turns = ratios(measures, aim.form, aim.base, aim.times)
         table.add_row(

@@ -65,7 +65,7 @@ def main():
     repeats = parser.parse_args().repeats
     with TemporaryDirectory() as folder:
         seconds = measure(repeats, folder)
-    table = Table("seconds, median (least to most)", *SCRIPTS)
+    table = Table("seconds, median (min to max)", *SCRIPTS)
     for way in next(iter(seconds.values())):
         columns = (seconds[label][way] for label in SCRIPTS)
         cells = (f"{statistics.median(t):.2f} ({min(t):.2f} to {max(t):.2f})" for t in columns)
