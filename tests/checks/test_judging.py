@@ -290,14 +290,26 @@ def test_no_multiple_of_one_of_cifars_rates_is_taken_for_the_other_one_scaled(fa
             assert not learning_rate.is_any_of(factor * one, [other, 3 * other]), drawn
 
 
-def test_an_elastic_job_that_stands_still_after_a_host_was_added_is_told_as_such():
-    def ended(rank: int, number: int, size: int) -> dict:
-        epoch = {"epoch": number, "size": size, "rank": rank, "pid": rank, "time": float(number)}
-        return {"report": "epoch", "value": epoch}
+def epoch_of_worker(rank: int, number: int, size: int) -> dict:
+    """Return what a worker of an elastic job tells of an epoch."""
+    epoch = {"epoch": number, "size": size, "rank": rank, "pid": rank, "time": float(number)}
+    return {"report": "epoch", "value": epoch}
 
-    evidence = [ended(rank, number, 2) for number in (1, 2, 3) for rank in (0, 1)]
+
+def test_an_epoch_at_whose_end_rank_0_was_killed_is_told_of_by_the_others():
+    evidence = [epoch_of_worker(rank, number, 2) for number in (1, 2, 3) for rank in (0, 1)]
+    del evidence[-2]
+    killed = {"report": "killed", "value": {"ranks": [0], "pids": [0], "time": 2.5}}
+    evidence += [killed, epoch_of_worker(0, 4, 1), epoch_of_worker(0, 5, 1)]
+    run = ObservedRun(RunResult("", 1, "", 60, 0, [RankResult(0, evidence=evidence)], []), {})
+    said = elastic.Job(run).in_words()
+    assert said == "epochs 1 to 3: 2 workers, then epochs 4 to 5: 1 worker"
+
+
+def test_an_elastic_job_that_stands_still_after_a_host_was_added_is_told_as_such():
+    evidence = [epoch_of_worker(rank, number, 2) for number in (1, 2, 3) for rank in (0, 1)]
     killed = {"ranks": [0], "pids": [0], "time": 3.5}
-    evidence += [{"report": "killed", "value": killed}, ended(0, 4, 1)]
+    evidence += [{"report": "killed", "value": killed}, epoch_of_worker(0, 4, 1)]
     evidence[-1]["value"]["pid"] = 1  # who is left becomes rank 0
     evidence += [{"report": "added", "value": {"host": "127.1", "time": 4.5}}]
     position = Position("elastic_driver.py", 88, "subprocess.run(…)", None)

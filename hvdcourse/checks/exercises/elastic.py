@@ -78,8 +78,11 @@ class Job:
     def in_words(self) -> str:
         """Return which epochs were trained by how many workers."""
         rows: list[tuple[int, int, int]] = []  # first epoch, last epoch, workers
-        for epoch in (epoch for epoch in self.epochs if epoch["rank"] == 0):
+        for epoch in sorted(self.epochs, key=lambda epoch: epoch["time"]):
             number, size = epoch["epoch"], epoch["size"]
+            # Rank 0 does not tell of the epoch at whose end it is killed, and the others do.
+            if rows and rows[-1][1:] == (number, size):
+                continue
             first = number
             if rows and rows[-1][1:] == (number - 1, size):
                 first, _, _ = rows.pop()
