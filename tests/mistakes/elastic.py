@@ -104,6 +104,12 @@ ROUNDS = (
     ),
     together(
         mistake(
+            2,
+            "every fifth epoch",
+            (COMMIT, "        if state.epoch % 5 == 0:\n    " + COMMIT),
+            said="rank 0 was killed after epoch 7; the training went on with epoch 6",
+        ),
+        mistake(
             3,
             "the epoch alone",
             (STATE, "state = hvd.elastic.ObjectState(hvd.broadcast_object, hvd.rank, epoch=0)"),

@@ -17,6 +17,9 @@ MARGIN = 0.1
 LAST = 5
 # The others must go on with what they have kept themselves.
 KILLED = 0
+# The kill comes at the end of the next epoch, the seventh: a script that commits every second to
+# sixth epoch, or every tenth, does not keep this one.
+KILL_AFTER = 6
 # When a worker dies, Horovod gives up its host: so each has one of its own.
 HOSTS = (1, 1)
 
@@ -28,12 +31,10 @@ def trials() -> list[Trial]:
         "epochs": EPOCHS,
         "learning_rate": LEARNING_RATE,
     }
-    # The kill comes at the end of epoch 5 or 7: a script that commits every second, third, fourth
-    # or sixth epoch has none of these two.
-    kill = random.choice((4, 6))
-    add = kill + random.randrange(3, 5)
+    add = KILL_AFTER + random.randrange(3, 5)
     *_, another = names_of_this_machine()
-    plan = (Disturbance(after_epoch=kill, kill=[KILLED]), Disturbance(after_epoch=add, add=another))
+    kill = Disturbance(after_epoch=KILL_AFTER, kill=[KILLED])
+    plan = (kill, Disturbance(after_epoch=add, add=another))
     return [
         Trial(hosts=HOSTS, arguments=settings, steps=(3,)),
         Trial(hosts=HOSTS, arguments=settings, plan=plan),
