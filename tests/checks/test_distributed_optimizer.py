@@ -23,6 +23,12 @@ def drawn(seed):
     return Setting.from_arguments(arguments(), RANKS)
 
 
+# Some draw layers so narrow that no bucket is large enough.
+@pytest.mark.parametrize("seed", [1132, 2130, 2209, 2466])
+def test_layers_that_fill_no_bucket_are_drawn_again(seed):
+    assert drawn(seed).limit > 2500
+
+
 def filled_from_the_end(setting):
     """Return the buckets of which the last ones are the fullest: no fewer leave later."""
     sizes, buckets = setting.network().sizes, [[]]

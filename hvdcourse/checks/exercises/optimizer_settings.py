@@ -131,7 +131,13 @@ def draw() -> dict[str, Any]:
     widths[place : place + 2] = [width, width - 6]
     sizes = [4 * count * b for a, b in pairwise(widths) for count in (a, 1)]
     places = combinations(range(len(sizes) + 1), 2)
-    limits = [sum(sizes[start:end]) for start, end in places]
+    limits = [
+        limit
+        for limit in (sum(sizes[start:end]) for start, end in places)
+        if 2500 < limit < 4 * width * (width - 6)
+    ]
+    if not limits:  # All other layers are too narrow.
+        return draw()
     layer_ms = round(random.uniform(1, 3), 2)
     # The bytes of one step travel about as long as the backward pass takes.
     travel_ms = layers * layer_ms * random.uniform(0.6, 1.2)
@@ -140,9 +146,7 @@ def draw() -> dict[str, Any]:
         "layer_ms": layer_ms,
         "latency_us": round(random.uniform(0.01, 0.03) * travel_ms * 1000 / 4),
         "mbit": round(2 * (RANKS - 1) / RANKS * sum(sizes) * 8 / travel_ms / 1e3, 3),
-        "bucket_bytes": random.choice(
-            [limit for limit in limits if 2500 < limit < 4 * width * (width - 6)]
-        ),
+        "bucket_bytes": random.choice(limits),
         "samples": random.randrange(5, 9),
         "steps": 20,
         "learning_rate": 0.1,
