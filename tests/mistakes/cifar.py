@@ -166,4 +166,19 @@ ROUNDS = (
         ),
         spoiled=(1,),
     ),
+    # Step 4 does not tell this: without step 2 its rate is LAMB's, once, as well.
+    together(
+        mistake(
+            2,
+            "scaled for SGD, and not for LAMB",
+            (
+                LAMB,
+                LAMB.replace(
+                    "full_rate(arguments.lamb_learning_rate)", "arguments.lamb_learning_rate"
+                ),
+            ),
+            said=", or 1 times 0.0",
+        ),
+        only=True,
+    ),
 )
