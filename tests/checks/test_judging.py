@@ -19,6 +19,7 @@ from hvdcourse.checks.exercises import (
     shares,
     training,
 )
+from hvdcourse.checks.hints import hints_for
 from hvdcourse.checks.manifest import find_exercise
 from hvdcourse.launch.result import RankResult, RunResult
 from hvdcourse.launch.stacks import Position
@@ -318,6 +319,7 @@ def test_an_elastic_job_that_stands_still_after_a_host_was_added_is_told_as_such
     run = ObservedRun(result, {}, hosts=elastic.HOSTS, disturbed=True)
     said = told(elastic.check_survives, run)
     assert "does the script call a collective before train" in said
+    assert "TensorFlowState" in hints_for("elastic", 1, said).question
     assert "epochs 1 to 3: 2 workers, then epoch 4: 1 worker" in said
     assert "elastic_driver.py" not in said
     with pytest.raises(NotJudged) as judged:
