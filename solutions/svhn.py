@@ -79,7 +79,7 @@ def make_callbacks(out):
     # After the first step: before it, neither this model nor its optimizer has any variables.
     callbacks.append(hvd.callbacks.BroadcastGlobalVariablesCallback(0))
     # End of step 3.
-    # Step 6: Only rank 0 writes files.
+    # Step 6: Only rank 0 writes files into --out.
     #: if out:
     if out and hvd.rank() == 0:
         # End of step 6.

@@ -67,7 +67,7 @@ def train_set(x, y, batch_size):
 def make_callbacks(out):
     callbacks = []
     # TODO: Step 3: All ranks go on with rank 0's weights, and its optimizer's state.
-    # TODO: Step 6: Only rank 0 writes files.
+    # TODO: Step 6: Only rank 0 writes files into --out.
     if out:
         out.mkdir(parents=True, exist_ok=True)
         callbacks.append(tf.keras.callbacks.CSVLogger(out / "losses.csv"))

@@ -73,7 +73,7 @@ def make_callbacks(out):
     # Step 3: All ranks go on with rank 0's weights, and its optimizer's state.
     # After the first step: before it, neither this model nor its optimizer has any variables.
     callbacks.append(hvd.callbacks.BroadcastGlobalVariablesCallback(0))
-    # Step 6: Only rank 0 writes files.
+    # Step 6: Only rank 0 writes files into --out.
     if out and hvd.rank() == 0:
         out.mkdir(parents=True, exist_ok=True)
         callbacks.append(tf.keras.callbacks.CSVLogger(out / "losses.csv"))
