@@ -56,13 +56,28 @@ def start_process(module: str, arguments: tuple[Any, ...], *, forked: bool) -> B
     with _LOCK, _without_main_module():
         if forked and _server_fits():
             with suppress(OSError, EOFError):
-                with undisturbed():  # A new server inherits that it does not hear Ctrl-C.
+                # A new server inherits that it does not hear Ctrl-C.
+                with undisturbed(), _unbuffered():
                     forkserver.ensure_running()
                 return _started(
                     multiprocessing.get_context("forkserver").Process, module, arguments
                 )
         with undisturbed():
             return _started(multiprocessing.get_context("spawn").Process, module, arguments)
+
+
+@contextmanager
+def _unbuffered() -> Iterator[None]:
+    # Python looks at it when it starts, which a forked rank does not.
+    before = os.environ.get("PYTHONUNBUFFERED")
+    os.environ["PYTHONUNBUFFERED"] = "1"
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ["PYTHONUNBUFFERED"]
+        else:
+            os.environ["PYTHONUNBUFFERED"] = before
 
 
 def _server_fits() -> bool:

@@ -153,7 +153,8 @@ def test_threads_and_what_is_registered_for_the_end_are_waited_for(script):
     assert run_quickly(path, 1).output == [["the script", "a thread", "at the end"]]
 
 
-def test_what_is_printed_without_an_end_of_line_arrives_at_once(script):
+def test_what_is_printed_without_an_end_of_line_arrives_at_once(script, monkeypatch):
+    monkeypatch.delenv("PYTHONUNBUFFERED", raising=False)  # Some machines set it for everybody.
     path = script("""
     import os, signal
     print("so far", end="")
