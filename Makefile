@@ -72,7 +72,7 @@ setup:
 	@tools/setup.sh
 
 setup-tests:
-	@tools/setup.sh --group oracle
+	@WITH_ORACLE=1 tools/setup.sh
 
 gpu:
 	@tools/build-for-gpus.sh

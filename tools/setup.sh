@@ -1,5 +1,6 @@
 #!/bin/sh
-# Sets up .venv with exactly the packages of uv.lock. Arguments are passed on to `uv sync`.
+# Sets up .venv with exactly the packages of uv.lock. Arguments are passed on to `uv sync`. With
+# WITH_ORACLE=1 also what the tests compare the optimizers with.
 set -eu
 cd "$(dirname "$0")/.."
 uv_version=$(cat tools/uv-version)
@@ -52,3 +53,11 @@ if [ -e "$environment" ] && [ -n "$(find "$environment/lib" -maxdepth 4 -path '*
 fi
 # --inexact keeps what was added for another purpose: the browser, your own.
 "$uv" sync --locked --inexact "$@" || stop "the setup failed; the reason stands above"
+
+# It stands apart: TensorFlow imports a JAX that it finds, in each rank, which takes 0.4 s.
+if [ -n "${WITH_ORACLE:-}" ]; then
+    "$uv" export --quiet --locked --only-group oracle --output-file "$environment/oracle.txt" &&
+        "$uv" pip install --quiet --python "$environment" --target "$environment/oracle" \
+            --no-deps --requirements "$environment/oracle.txt" ||
+        stop "the setup failed; the reason stands above"
+fi

@@ -8,7 +8,7 @@ if command -v pyenv >/dev/null && version=$(pyenv latest "$1" 2>/dev/null); then
     export PYENV_VERSION="$version"
 fi
 export UV_PYTHON="$1" UV_PYTHON_DOWNLOADS=never UV_PROJECT_ENVIRONMENT="$PWD/build/python-$1"
-tools/setup.sh --group oracle
+WITH_ORACLE=1 tools/setup.sh
 export PATH="$UV_PROJECT_ENVIRONMENT/bin:$PATH" OPAL_PREFIX="$UV_PROJECT_ENVIRONMENT"
 export HVDCOURSE_STATE="$PWD/build/state"
 python --version
