@@ -18,6 +18,7 @@ pytestmark = [pytest.mark.ranks, pytest.mark.timeout(120), pytest.mark.usefixtur
 
 
 CALLER = "import hvdcourse.launch.run as r, sys; r.run_quickly(sys.argv[1], 2)"
+LIGHTLY = "import hvdcourse.launch.process as p; p.PRELOADED = 'light'; "
 
 
 def server() -> int | None:
@@ -27,6 +28,19 @@ def server() -> int | None:
 
 def stop_server() -> None:
     forkserver._forkserver._stop()
+
+
+@pytest.fixture
+def light(script, tmp_path, monkeypatch):
+    """Give the test a fork server that lacks TensorFlow: it starts at once, and forks ranks too.
+
+    A process that the test starts has one if it begins with LIGHTLY.
+    """
+    code = "import sys; import hvdcourse.launch.supervisor; sys.modules['tensorflow'] = None"
+    script(code, "light.py")
+    # As this is read at a start, no server that runs already fits, nor does this one later.
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path), prepend=os.pathsep)
+    monkeypatch.setattr("hvdcourse.launch.process.PRELOADED", "light")
 
 
 def test_the_second_run_uses_the_same_server_and_the_ranks_have_tensorflow(script):
@@ -66,27 +80,6 @@ def test_ranks_have_the_environment_and_the_folder_of_the_run(script, tmp_path, 
     assert run_quickly(path, 1).output[0][0].startswith("None None ")
 
 
-@pytest.fixture
-def all_cores():
-    """Return the cores that this process may use, and give them back at the end."""
-    cores = sorted(os.sched_getaffinity(0))
-    yield cores
-    os.sched_setaffinity(0, cores)
-
-
-@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="needs two cores")
-@pytest.mark.parametrize("narrow_first", [True, False])
-def test_ranks_have_the_cores_of_the_run_and_not_of_the_server(narrow_first, script, all_cores):
-    path = script("""
-    import os
-    print(sorted(os.sched_getaffinity(0)))
-    """)
-    stop_server()
-    for cores in (all_cores[:1], all_cores, all_cores[:1])[0 if narrow_first else 1 :]:
-        os.sched_setaffinity(0, cores)
-        assert run_quickly(path, 1).output == [[str(cores)]]
-
-
 def test_ranks_are_started_anew_for_a_variable_that_is_read_at_a_start(script):
     path = script("""
     import sys
@@ -95,18 +88,6 @@ def test_ranks_are_started_anew_for_a_variable_that_is_read_at_a_start(script):
     assert run_quickly(path, 1).output == [["1 True"]]
     result = run_quickly(path, 1, environment={"PYTHONHASHSEED": "0"})
     assert result.output == [["0 False"]]
-
-
-def test_the_server_starts_anew_when_such_a_variable_of_its_caller_changes(script, monkeypatch):
-    path = script("""
-    import os, sys
-    print(os.environ.get("OMP_SETTING"), "tensorflow" in sys.modules)
-    """)
-    assert run_quickly(path, 1).output == [["None True"]]
-    monkeypatch.setenv("OMP_SETTING", "1")
-    assert run_quickly(path, 1).output == [["1 True"]]
-    monkeypatch.delenv("OMP_SETTING")
-    assert run_quickly(path, 1).output == [["None True"]]
 
 
 def test_every_rank_of_every_run_draws_its_own_random_numbers(script):
@@ -164,17 +145,6 @@ def test_what_is_printed_without_an_end_of_line_arrives_at_once(script, monkeypa
     assert result.output == [["so far"]]
 
 
-def test_a_killed_server_is_replaced(script):
-    path = script("    print('here')")
-    assert run_quickly(path, 1).ok
-    killed = server()
-    os.kill(killed, signal.SIGKILL)
-    assert wait_for(lambda: psutil.Process(killed).status() == psutil.STATUS_ZOMBIE)
-    assert run_quickly(path, 1).output == [["here"]]
-    assert run_quickly(path, 1).output == [["here"]]
-    assert server() != killed
-
-
 def test_after_an_interrupted_start_of_the_server_the_next_run_is_right(script):
     path = script("    print('here')")
     stop_server()
@@ -217,21 +187,6 @@ def test_a_killed_supervisor_takes_its_ranks_with_it_and_is_told_of(script, tmp_
     assert wait_for(lambda: not started_processes())
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
-def test_a_killed_caller_leaves_no_server_behind(number, script, tmp_path):
-    path = script(f"""
-    import pathlib, time
-    pathlib.Path({str(tmp_path)!r}, "ready").touch()
-    time.sleep(600)
-    """)
-    process = subprocess.Popen([sys.executable, "-c", CALLER, path], stderr=subprocess.DEVNULL)
-    assert wait_for((tmp_path / "ready").exists, START_SECONDS)
-    assert started("forkserver")
-    process.send_signal(number)
-    process.wait(30)
-    assert wait_for(lambda: not started_processes())
-
-
 def test_a_caller_killed_while_its_server_starts_leaves_nothing(script):
     path = script("    print('here')")
     process = subprocess.Popen([sys.executable, "-c", CALLER, path], stderr=subprocess.DEVNULL)
@@ -241,9 +196,72 @@ def test_a_caller_killed_while_its_server_starts_leaves_nothing(script):
     assert wait_for(lambda: not started_processes(), 60)
 
 
+@pytest.fixture
+def all_cores():
+    """Return the cores that this process may use, and give them back at the end."""
+    cores = sorted(os.sched_getaffinity(0))
+    yield cores
+    os.sched_setaffinity(0, cores)
+
+
+@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="needs two cores")
+@pytest.mark.parametrize("narrow_first", [True, False])
+def test_ranks_have_the_cores_of_the_run_and_not_of_the_server(
+    narrow_first, script, all_cores, light
+):
+    path = script("""
+    import os
+    print(sorted(os.sched_getaffinity(0)))
+    """)
+    for cores in (all_cores[:1], all_cores, all_cores[:1])[0 if narrow_first else 1 :]:
+        os.sched_setaffinity(0, cores)
+        assert run_quickly(path, 1).output == [[str(cores)]]
+
+
+def test_the_server_starts_anew_when_such_a_variable_of_its_caller_changes(
+    script, monkeypatch, light
+):
+    path = script("""
+    import os, sys
+    print(os.environ.get("OMP_SETTING"), "tensorflow" in sys.modules)
+    """)
+    assert run_quickly(path, 1).output == [["None True"]]
+    monkeypatch.setenv("OMP_SETTING", "1")
+    assert run_quickly(path, 1).output == [["1 True"]]
+    monkeypatch.delenv("OMP_SETTING")
+    assert run_quickly(path, 1).output == [["None True"]]
+
+
+def test_a_killed_server_is_replaced(script, light):
+    path = script("    print('here')")
+    assert run_quickly(path, 1).ok
+    killed = server()
+    os.kill(killed, signal.SIGKILL)
+    assert wait_for(lambda: psutil.Process(killed).status() == psutil.STATUS_ZOMBIE)
+    assert run_quickly(path, 1).output == [["here"]]
+    assert run_quickly(path, 1).output == [["here"]]
+    assert server() != killed
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+def test_a_killed_caller_leaves_no_server_behind(number, script, tmp_path, light):
+    path = script(f"""
+    import pathlib, time
+    pathlib.Path({str(tmp_path)!r}, "ready").touch()
+    time.sleep(600)
+    """)
+    caller = CALLER if number == signal.SIGKILL else LIGHTLY + CALLER
+    process = subprocess.Popen([sys.executable, "-c", caller, path], stderr=subprocess.DEVNULL)
+    assert wait_for((tmp_path / "ready").exists, START_SECONDS)
+    assert started("forkserver")
+    process.send_signal(number)
+    process.wait(30)
+    assert wait_for(lambda: not started_processes())
+
+
 @pytest.mark.parametrize("has_asked", [False, True])
-def test_a_caller_killed_while_it_asks_its_server_leaves_nothing(has_asked, script):
-    code = f"""
+def test_a_caller_killed_while_it_asks_its_server_leaves_nothing(has_asked, script, light):
+    code = f"""{LIGHTLY}
 import os, signal, sys
 from multiprocessing import forkserver
 from hvdcourse.launch.run import run_quickly
@@ -259,8 +277,8 @@ run_quickly(sys.argv[1], 1)
     assert done.returncode == -signal.SIGKILL
 
 
-def test_a_process_forked_from_the_owner_can_run_too(script):
-    code = f"""
+def test_a_process_forked_from_the_owner_can_run_too(script, light):
+    code = f"""{LIGHTLY}
 import os
 from hvdcourse.launch.run import run_quickly
 path = {str(script("    print('here')"))!r}
@@ -273,10 +291,11 @@ os._exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) if child else 0)
     assert subprocess.run([sys.executable, "-c", code], timeout=100).returncode == 0
 
 
-def test_a_script_that_calls_run_without_a_guard_is_not_run_again(script, tmp_path):
+def test_a_script_that_calls_run_without_a_guard_is_not_run_again(script, light):
     """multiprocessing would import the caller's script in the new process."""
     inner = script("print('inner')", "inner.py")
     outer = script(f"""
+    {LIGHTLY}
     from hvdcourse.launch.run import run_quickly
     print("outer", run_quickly({str(inner)!r}, 1).output)
     """)
