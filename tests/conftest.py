@@ -5,6 +5,7 @@ import os
 import shutil
 import signal
 import subprocess
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from textwrap import dedent
@@ -156,5 +157,21 @@ def hvdcourse(project: Path) -> Callable[..., subprocess.CompletedProcess]:
             text=True,
             timeout=150,
         )
+
+    return command
+
+
+@pytest.fixture
+def in_process(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, state: Path
+) -> Callable[..., subprocess.CompletedProcess]:
+    """Run the command in this process, on the project itself: 20 times as fast."""
+    from hvdcourse.commands.main import main
+
+    def command(*arguments: str) -> subprocess.CompletedProcess:
+        monkeypatch.setattr(sys, "argv", ["hvdcourse", *arguments])
+        with pytest.raises(SystemExit) as end:
+            main()
+        return subprocess.CompletedProcess(arguments, end.value.code, *capsys.readouterr())
 
     return command

@@ -69,10 +69,10 @@ def test_a_reset_on_a_full_disk_leaves_the_script_as_it_is(hvdcourse, full_disk,
 
 
 @pytest.mark.parametrize("text", ["", "{", '{"mpi_concepts": ', "\x00\x01"])
-def test_a_damaged_record_counts_as_none(text, hvdcourse, tmp_path):
-    (tmp_path / "state").mkdir()
-    (tmp_path / "state" / "progress.json").write_text(text)
-    done = hvdcourse("progress", "--json", HVDCOURSE_STATE=str(tmp_path / "state"))
+def test_a_damaged_record_counts_as_none(text, in_process, state):
+    state.mkdir()
+    (state / "progress.json").write_text(text)
+    done = in_process("progress", "--json")
     assert done.returncode == 0
     assert {row["met"] for row in json.loads(done.stdout)} == {0}
 

@@ -11,8 +11,6 @@ from watching import HVDCOURSE
 
 from hvdcourse.checks.hints import LEVELS, hints_for
 from hvdcourse.checks.manifest import EXERCISES, find_exercise
-from hvdcourse.checks.progress import STATE_VARIABLE
-from hvdcourse.commands import main as cli
 from hvdcourse.launch.run import largest_np
 from hvdcourse.paths import PROJECT
 
@@ -34,20 +32,6 @@ def right_answer(project: Path) -> Path:
     script = project / "source_code" / f"{QUICK}.py"
     script.write_text((project / "solutions" / f"{QUICK}.py").read_text())
     return script
-
-
-@pytest.fixture
-def in_process(capsys, monkeypatch, tmp_path):
-    """Run the command in this process, where it starts no other: 20 times as fast."""
-    monkeypatch.setenv(STATE_VARIABLE, str(tmp_path))
-
-    def command(*arguments: str) -> subprocess.CompletedProcess:
-        monkeypatch.setattr(sys, "argv", ["hvdcourse", *arguments])
-        with pytest.raises(SystemExit) as end:
-            cli.main()
-        return subprocess.CompletedProcess(arguments, end.value.code, *capsys.readouterr())
-
-    return command
 
 
 def one_error_line(done: subprocess.CompletedProcess) -> str:
@@ -94,9 +78,18 @@ def test_each_mistake_gives_one_clear_line_and_status_2(arguments, said, in_proc
     assert (done.returncode, done.stdout) == (2, "")
 
 
-@pytest.mark.parametrize("arguments", ["", "frobnicate", "check", "check mpi_concepts -1", "run"])
-def test_a_wrong_command_line_shows_the_usage(arguments, hvdcourse):
-    done = hvdcourse(*arguments.split())
+@pytest.mark.parametrize(
+    ("how", "arguments"),
+    [
+        ("hvdcourse", ""),
+        *(
+            ("in_process", wrong)
+            for wrong in ("frobnicate", "check", "check mpi_concepts -1", "run")
+        ),
+    ],
+)
+def test_a_wrong_command_line_shows_the_usage(how, arguments, request):
+    done = request.getfixturevalue(how)(*arguments.split())
     assert done.returncode == 2
     assert "Usage: hvdcourse" in done.stdout + done.stderr
     assert "Traceback" not in done.stderr
@@ -211,23 +204,23 @@ def test_check_of_a_right_answer_ends_with_0_and_is_remembered(hvdcourse, projec
     assert "(changed since)" in " ".join(table.replace("│", " ").split())
 
 
-def progress(hvdcourse, name: str) -> dict:
+def progress(command, name: str) -> dict:
     """Return what is remembered of an exercise."""
-    rows = json.loads(hvdcourse("progress", "--json").stdout)
+    rows = json.loads(command("progress", "--json").stdout)
     assert [row["exercise"] for row in rows] == [exercise.name for exercise in EXERCISES]
     return next(row for row in rows if row["exercise"] == name)
 
 
-def test_check_of_an_untouched_script_ends_with_1_and_offers_a_hint(hvdcourse):
+def test_check_of_an_untouched_script_ends_with_1_and_offers_a_hint(hvdcourse, in_process):
     done = hvdcourse("check", "ring_allreduce")
     assert (done.returncode, done.stderr) == (1, "")
     assert "0 of 4 steps met; a hint: hvdcourse hint ring_allreduce 1" in done.stdout
     assert LEVELS[0] not in done.stdout
-    assert progress(hvdcourse, "ring_allreduce")["met"] == 0
+    assert progress(in_process, "ring_allreduce")["met"] == 0
     # The question is about what the check saw; each time there is one hint more.
     usual = hints_for("ring_allreduce", 1)
     for level in (1, 2, 3, 3):
-        shown = hvdcourse("hint", "ring_allreduce", "1").stdout
+        shown = in_process("hint", "ring_allreduce", "1").stdout
         assert [name in shown for name in LEVELS] == [number < level for number in range(3)]
         assert usual.question not in shown
     assert usual.place in shown
@@ -254,8 +247,8 @@ def test_a_script_with_a_syntax_error_gives_json_too(hvdcourse, project):
         (("mpi_concepts", "--folder", "/nowhere"), "looked for /nowhere/mpi_concepts.py"),
     ],
 )
-def test_what_cannot_be_checked_gives_json_too(hvdcourse, arguments, said):
-    done = hvdcourse("check", *arguments, "--json")
+def test_what_cannot_be_checked_gives_json_too(in_process, arguments, said):
+    done = in_process("check", *arguments, "--json")
     assert done.returncode == 2
     told = json.loads(done.stdout)
     assert not told["passed"]
@@ -288,10 +281,10 @@ def test_a_terminal_without_greek_letters_shows_question_marks(hvdcourse):
     assert "?" in done.stdout
 
 
-def test_a_check_elsewhere_is_not_remembered(hvdcourse, project):
+def test_a_check_elsewhere_is_not_remembered(hvdcourse, in_process, project):
     done = hvdcourse("check", QUICK, "--folder", str(project / "solutions"), **UNFORKED)
     assert done.returncode == 0
-    assert progress(hvdcourse, QUICK)["met"] == 0
+    assert progress(in_process, QUICK)["met"] == 0
 
 
 def test_reset_keeps_a_dated_copy_of_the_learners_file(hvdcourse, project, state):
@@ -326,9 +319,9 @@ def test_reset_brings_back_a_script_that_was_deleted(hvdcourse, project):
     assert script.exists()
 
 
-def test_checks_of_one_step_each_add_to_the_progress(hvdcourse, project):
+def test_checks_of_one_step_each_add_to_the_progress(hvdcourse, in_process, project):
     right_answer(project)
     for step in ("1", "3"):
         assert hvdcourse("check", QUICK, step, **UNFORKED).returncode == 0
-    steps = progress(hvdcourse, QUICK)["steps"]
+    steps = progress(in_process, QUICK)["steps"]
     assert steps == {"1": True, "2": False, "3": True, "4": False, "5": False}
