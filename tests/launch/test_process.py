@@ -226,8 +226,10 @@ def test_the_server_starts_anew_when_such_a_variable_of_its_caller_changes(
     print(os.environ.get("OMP_SETTING"), "tensorflow" in sys.modules)
     """)
     assert run_quickly(path, 1).output == [["None True"]]
+    first = server()
     monkeypatch.setenv("OMP_SETTING", "1")
     assert run_quickly(path, 1).output == [["1 True"]]
+    assert server() != first
     monkeypatch.delenv("OMP_SETTING")
     assert run_quickly(path, 1).output == [["None True"]]
 
