@@ -17,27 +17,32 @@ from hvdcourse.rank.run_folder import RunFolder
 pytestmark = pytest.mark.ranks
 
 # Horovod reads over MPI what the launcher gave to Place, too, and comes with TensorFlow.
-SAYS_ITS_PLACE = {
+PLACE = {
     "gloo": """
-        import sys
         import horovod.tensorflow as hvd
         hvd.init()
-        print(f"rank {hvd.rank()} of {hvd.size()} {sys.argv[1:]}")
+        rank, size = hvd.rank(), hvd.size()
     """,
     "mpi": """
-        import sys
         from hvdcourse.rank.place import Place
         place = Place.from_environment()
-        print(f"rank {place.rank} of {place.size} {sys.argv[1:]}")
+        rank, size = place.rank, place.size
     """,
 }
+SAYS_WHAT_IT_GOT = """
+        import os, sys
+        import hvdcourse
+        print(f"<rank {rank} of {size} {sys.argv[1:]} on {sorted(os.sched_getaffinity(0))}>")
+"""
 
 
 @pytest.mark.timeout(180)
 @pytest.mark.usefixtures("nothing_left")
 @pytest.mark.parametrize("backend", ["gloo", "mpi"])
-def test_the_shown_command_starts_the_same_ranks_with_the_same_arguments(backend, script, capfd):
-    path = script(SAYS_ITS_PLACE[backend])
+def test_the_shown_command_starts_the_same_ranks_with_the_same_arguments_and_cores(
+    backend, script, capfd
+):
+    path = script(PLACE[backend] + SAYS_WHAT_IT_GOT)
     result = run(path, 2, backend=backend, note="two words", epochs=1)
     command = capfd.readouterr().out.splitlines()[0].removeprefix("$ ")
     around = {**os.environ, "PATH": f"{Path(sys.prefix) / 'bin'}:{os.environ['PATH']}"}
@@ -48,8 +53,10 @@ def test_the_shown_command_starts_the_same_ranks_with_the_same_arguments(backend
     )
     assert done.returncode == 0, done.stderr
     # mpirun may mix two ranks' lines.
-    printed = sorted(re.findall(r"rank \d of \d \[.*?\]", done.stdout))
+    printed = sorted(re.findall(r"<rank \d of \d \[.*?\] on \[[\d, ]+\]>", done.stdout))
     assert printed == sorted(line for (line,) in result.output)
+    shares = {line.partition(" on ")[2] for line in printed}
+    assert len(shares) == min(2, len(os.sched_getaffinity(0)))
 
 
 def test_the_shown_command_is_the_one_that_runs(script, capfd):
@@ -75,22 +82,6 @@ def test_a_line_typed_by_hand_is_recorded_where_the_environment_says_so(backend,
     for rank in (0, 1):
         assert folder.read_state(rank, "ended")["status"] == 0
         assert folder.read_lines(rank, "evidence") == [{"report": "answer", "value": 42}]
-
-
-@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="needs two cores")
-@pytest.mark.parametrize("backend", ["gloo", "mpi"])
-def test_a_line_typed_by_hand_splits_the_cores_alike(backend, script):
-    path = script("""
-        import os
-        import hvdcourse
-        print(f"<{sorted(os.sched_getaffinity(0))}>")
-    """)
-    command = ["horovodrun", "-np", "2", f"--{backend}", "python", str(path)]
-    by_hand = subprocess.run(command, check=True, capture_output=True, text=True, timeout=100)
-    shares = re.findall(r"<(\[[\d, ]+\])>", by_hand.stdout)
-    watched = run(path, 2, backend=backend, quiet=True)
-    assert sorted(shares) == sorted(line.strip("<>") for (line,) in watched.output)
-    assert shares[0] != shares[1]
 
 
 @pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="needs two cores")
