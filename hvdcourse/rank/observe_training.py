@@ -64,8 +64,6 @@ class TrainingObserver:
     def start(self, pretend_gpus: bool = True) -> None:
         """Begin to take notes; where there are no GPUs, some are pretended if that is wanted."""
         create_state_once()
-        # Of a run this short the optimization of graphs takes more time than it saves.
-        tf.config.optimizer.set_experimental_options({"disable_meta_optimizer": True})
         if TEST_IMAGES_VARIABLE in os.environ:
             limit_test_images(int(os.environ[TEST_IMAGES_VARIABLE]))
         if pretend_gpus and not tf.config.list_physical_devices("GPU"):
