@@ -22,6 +22,7 @@ from copy import deepcopy
 from io import BytesIO
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import nbformat
 from jupyter_server_mathjax.app import STATIC_ASSETS_PATH
@@ -34,6 +35,7 @@ from PIL import Image
 
 from hvdcourse.checks.display import OUTPUT_METADATA
 from hvdcourse.checks.progress import STATE_VARIABLE
+from hvdcourse.checks.queue import QUEUE_VARIABLE
 from hvdcourse.paths import NOTEBOOKS, PROJECT
 
 CELL_SECONDS = 600
@@ -65,15 +67,13 @@ class NotebookFailed(RuntimeError):
 @contextmanager
 def state_of_its_own() -> Iterator[None]:
     """Keep the solutions' scores and progress out of the learner's for the block."""
-    before = os.environ.get(STATE_VARIABLE)
-    with tempfile.TemporaryDirectory(prefix="hvdcourse-state-") as folder:
-        os.environ[STATE_VARIABLE] = folder
-        try:
-            yield
-        finally:
-            del os.environ[STATE_VARIABLE]
-            if before is not None:
-                os.environ[STATE_VARIABLE] = before
+    with (
+        tempfile.TemporaryDirectory(prefix="hvdcourse-state-") as folder,
+        patch.dict(os.environ, {STATE_VARIABLE: folder}),
+    ):
+        # A check that queues has twice the time: notebooks may run beside other work.
+        os.environ.setdefault(QUEUE_VARIABLE, folder)
+        yield
 
 
 def run_solved(notebook: Path, output: Path, **parameters: Any) -> nbformat.NotebookNode:
