@@ -3,9 +3,9 @@
 Run it:    python input_pipeline.py
 Check it:  hvdcourse check input_pipeline
 
-A sample is a dict of tensors; every transformation of the dataset gets one and returns one. Beside
-its result, `@timed` notes in the sample when a function began and ended. The check looks at these
-times, and at what arrives at the device.
+A sample is a dict of tensors; every transformation of the dataset gets one and returns one.
+`@timed` also notes in the sample when a function began and ended. The check looks at these times,
+and at what arrives at the device.
 """
 
 import argparse

@@ -2,7 +2,7 @@
 
 Run it:  horovodrun -np 2 python multi_worker_mirrored.py --ports 41001,41002
 
-This script is complete: it stands beside Horovod's for comparison. Each process needs the addresses
+This script is complete, for comparison with Horovod's. Each process needs the addresses
 of all of them before it starts, and builds its model inside of the strategy's scope.
 """
 
