@@ -14,7 +14,7 @@ MET, PARTLY, UNMET = "bold #188a3a", "bold #a06c00", "bold #db3b2e"
 # In the metadata of a notebook's output, for programs that read it: {"passed": true or false}.
 OUTPUT_METADATA = "hvdcourse"
 
-_NOTEBOOK_COLUMNS = 100
+_NOTEBOOK_COLUMNS = 80  # Fits half of a screen, with the script in the other half.
 
 
 class Displayed(ABC):
