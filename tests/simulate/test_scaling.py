@@ -139,3 +139,18 @@ def test_what_should_help_vgg16_helps(better):
 def test_a_wrong_setting_is_named(setting, said):
     with pytest.raises(BadInput, match=said):
         what_if(**setting)
+
+
+@pytest.mark.parametrize(
+    ("model", "gpus", "settings", "percent"),
+    [
+        ("vgg16", 512, {"link": "400gbit", "inside": "nvlink"}, 93),
+        ("vgg16", 512, {"link": "400gbit", "inside": "pcie", "fp16": True}, 74),
+        ("vgg16", 512, {"link": "100gbit", "inside": "nvlink", "fp16": True}, 68),
+        ("resnet50", 2**14, {"link": "100gbit", "inside": "nvlink"}, 82),
+        ("resnet50", 2**14, {"link": "100gbit", "inside": "nvlink", "fusion_mb": 0}, 43),
+    ],
+)
+def test_the_answers_of_lesson_5_are_the_models(model, gpus, settings, percent):
+    efficiency = what_if(model, gpus, faster=10, **settings)["efficiency"][-1]
+    assert round(100 * efficiency) == percent
