@@ -20,45 +20,49 @@ Map = Callable[[np.ndarray, np.ndarray], np.ndarray]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Style:
-    """How a painter paints. The names are keys of the tables here and in ``strokes``.
+class Painter:
+    """How many pictures a painter left, and how they are painted.
 
     Args:
+        train: how many pictures to train on.
+        test: how many pictures to test on.
         compositions: where it is light and dark; one of them is drawn by lot for each picture.
         home: the hue that the painter loves best, in turns around the colour circle.
         hues: offsets from the picture's main hue, which lies somewhere about home.
         saturation: of all colours, in 0…1.
         contrast: how far light and dark are apart, in 0…1.
         field: which way the strokes run.
-        stroke: their shape.
+        stroke: their shape, a key of ``STROKES``.
         length: of a stroke, in parts of the side.
         width: of a stroke, in parts of the side.
         count: how many strokes a picture has.
         texture: of the surface.
     """
 
-    compositions: tuple[str, ...]
+    train: int
+    test: int
+    compositions: tuple[Callable[[np.random.Generator], Map], ...]
     home: float
     hues: tuple[float, ...]
     saturation: float
     contrast: float
-    field: str
+    field: Callable[[np.random.Generator], Map]
     stroke: str
     length: float
     width: float
     count: int
-    texture: str
+    texture: Callable[[np.random.Generator], np.ndarray]
 
 
-def paint(style: Style, rng: np.random.Generator) -> Image.Image:
-    """Return one picture of PIXELS x PIXELS in this style; all else is drawn by lot."""
-    tone = COMPOSITIONS[style.compositions[rng.integers(len(style.compositions))]](rng)
-    palette = make_palette(style, rng)
-    angle = FIELDS[style.field](rng)
+def paint(painter: Painter, rng: np.random.Generator) -> Image.Image:
+    """Return one picture of PIXELS x PIXELS by this painter; all else is drawn by lot."""
+    tone = painter.compositions[rng.integers(len(painter.compositions))](rng)
+    palette = make_palette(painter, rng)
+    angle = painter.field(rng)
     grey = lay_ground(tone, palette)
-    draw_strokes(ImageDraw.Draw(grey), style, tone, palette, angle, rng)
+    draw_strokes(ImageDraw.Draw(grey), painter, tone, palette, angle, rng)
     pixels = np.asarray(grey.resize((PIXELS, PIXELS), Image.Resampling.BOX), np.float32)
-    pixels = pixels * TEXTURES[style.texture](rng)[..., None]
+    pixels = pixels * painter.texture(rng)[..., None]
     return Image.fromarray(photograph(pixels, rng))
 
 
@@ -125,13 +129,6 @@ def compose_bands(rng: np.random.Generator) -> Map:
     return lambda y, x: 0.5 + 0.4 * np.sin(a * x + b * y + phase)
 
 
-COMPOSITIONS: dict[str, Callable[[np.random.Generator], Map]] = {
-    "horizon": compose_horizon,
-    "figure": compose_figure,
-    "clouds": compose_clouds,
-    "bands": compose_bands,
-}
-
 # Fields: the direction of a stroke at a place, in radians.
 
 
@@ -171,26 +168,16 @@ def field_any(rng: np.random.Generator) -> Map:
     return lambda y, x: rng.uniform(0, np.pi, np.shape(x))
 
 
-FIELDS: dict[str, Callable[[np.random.Generator], Map]] = {
-    "flow": field_flow,
-    "swirl": field_swirl,
-    "rays": field_rays,
-    "straight": field_straight,
-    "crossed": field_crossed,
-    "any": field_any,
-}
-
-
-def make_palette(style: Style, rng: np.random.Generator) -> np.ndarray:
+def make_palette(painter: Painter, rng: np.random.Generator) -> np.ndarray:
     """Return 3 colours from dark to light for each hue: float of shape (hues, 3, 3) in 0…255."""
-    main, mood = rng.normal(style.home, 0.14), rng.normal(0, 0.06)
-    spread = style.contrast / 2 * rng.uniform(0.8, 1.2)
-    saturation = np.clip(style.saturation + rng.normal(0, 0.07), 0.05, 1)
+    main, mood = rng.normal(painter.home, 0.14), rng.normal(0, 0.06)
+    spread = painter.contrast / 2 * rng.uniform(0.8, 1.2)
+    saturation = np.clip(painter.saturation + rng.normal(0, 0.07), 0.05, 1)
     lightness = np.clip(np.array([0.5 - spread, 0.5, 0.5 + spread]) + mood, 0.05, 0.95)
     return 255 * np.array(
         [
             [colorsys.hls_to_rgb((main + hue) % 1, light, saturation) for light in lightness]
-            for hue in style.hues
+            for hue in painter.hues
         ]
     )
 
@@ -205,22 +192,23 @@ def lay_ground(tone: Map, palette: np.ndarray) -> Image.Image:
 
 def draw_strokes(
     canvas: ImageDraw.ImageDraw,
-    style: Style,
+    painter: Painter,
     tone: Map,
     palette: np.ndarray,
     angle: Map,
     rng: np.random.Generator,
 ) -> None:
     """Put the strokes onto the canvas, in an order drawn by lot."""
-    count = int(style.count * rng.uniform(0.85, 1.15))
+    count = int(painter.count * rng.uniform(0.85, 1.15))
     y, x = rng.uniform(-0.03, 1.03, (2, count))
     level = np.clip(tone(y, x) + rng.normal(0, 0.15, count), 0, 0.999)
     hue = rng.integers(len(palette), size=count)
     shade = np.floor(level * 3).astype(int)
     colours = (palette[hue, shade] + rng.normal(0, 8, (count, 3))).clip(0, 255).astype(int)
-    length, width = LARGE * (rng.uniform(0.75, 1.25, (2, count)) * [[style.length], [style.width]])
+    mean = [[painter.length], [painter.width]]
+    length, width = LARGE * (rng.uniform(0.75, 1.25, (2, count)) * mean)
     turn = angle(y, x) + rng.normal(0, 0.1, count)
-    outline, draw = STROKES[style.stroke]
+    outline, draw = STROKES[painter.stroke]
     outlines = outline(LARGE * x, LARGE * y, turn, length, width).tolist()
     widths = np.maximum(1, np.rint(width)).astype(int).tolist()
     for points, thick, degrees, colour in zip(
@@ -261,11 +249,3 @@ def texture_cracks(rng: np.random.Generator) -> np.ndarray:
         steps = np.cumsum(rng.normal(0, 5, (8, 2)), axis=0) + rng.uniform(0, PIXELS, 2)
         canvas.line([tuple(step) for step in steps], 140, 1)
     return np.asarray(image) / 255
-
-
-TEXTURES: dict[str, Callable[[np.random.Generator], np.ndarray]] = {
-    "smooth": texture_smooth,
-    "weave": texture_weave,
-    "grain": texture_grain,
-    "cracks": texture_cracks,
-}

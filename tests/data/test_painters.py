@@ -4,6 +4,7 @@ import hashlib
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -30,7 +31,7 @@ def digest(folder: Path) -> str:
 @pytest.fixture
 def few(monkeypatch, tmp_path):
     """Let the painters leave few pictures each, and keep them in this test's folder."""
-    small = {name: (4, 2, style) for name, (_, _, style) in PAINTERS.items()}
+    small = {name: replace(one, train=4, test=2) for name, one in PAINTERS.items()}
     monkeypatch.setattr("hvdcourse.data.painters.PAINTERS", small)
     monkeypatch.setenv(FOLDER_VARIABLE, str(tmp_path / "data"))
     return tmp_path / "data"
@@ -44,7 +45,7 @@ def test_what_a_killed_drawing_has_left_goes_with_the_next(few):
 
 
 def test_eleven_painters_left_3181_and_790_pictures_and_unequally_many():
-    train, test = ([row[part] for row in PAINTERS.values()] for part in (0, 1))
+    train, test = zip(*((one.train, one.test) for one in PAINTERS.values()), strict=True)
     assert (len(PAINTERS), sum(train), sum(test)) == (11, 3181, 790)
     assert max(train) > 5 * min(train)
     assert list(PAINTERS) == sorted(PAINTERS)
@@ -76,8 +77,8 @@ COLOURS_OF_EDITION = {
 
 def test_another_numpy_or_pillow_does_not_change_the_edition_unseen():
     assert EDITION == "painters-1"
-    for number, (name, (_, _, style)) in enumerate(PAINTERS.items()):
-        pictures = [paint(style, np.random.default_rng([number, 0, n])) for n in range(2)]
+    for number, (name, painter) in enumerate(PAINTERS.items()):
+        pictures = [paint(painter, np.random.default_rng([number, 0, n])) for n in range(2)]
         halves = np.array([np.asarray(p).reshape(2, -1, 3).mean(1) for p in pictures]).mean(0)
         assert np.abs(halves.ravel() - COLOURS_OF_EDITION[name]).max() < 1, name
 
@@ -130,8 +131,10 @@ def test_a_folder_that_cannot_be_written_to_is_named(few, tmp_path):
 
 def test_several_processes_draw_them_once(tmp_path):
     code = """
+from dataclasses import replace
 from hvdcourse.data import painters
-painters.PAINTERS = {name: (4, 2, row[2]) for name, row in painters.PAINTERS.items()}
+few = {name: replace(one, train=4, test=2) for name, one in painters.PAINTERS.items()}
+painters.PAINTERS = few
 print(painters.image_folder())
 """
     environment = {**os.environ, FOLDER_VARIABLE: str(tmp_path)}

@@ -16,10 +16,11 @@ def draw_painters() -> Image.Image:
     size = (NAME_WIDTH + PICTURES_A_ROW * pitch, GAP + len(PAINTERS) * pitch)
     sheet = Image.new("RGB", size, "white")
     canvas, font = ImageDraw.Draw(sheet), ImageFont.load_default(FONT_SIZE)
-    for row, (name, (train, test, style)) in enumerate(PAINTERS.items()):
+    for row, (name, painter) in enumerate(PAINTERS.items()):
         top = GAP + row * pitch
-        canvas.text((10, top + 14), f"{name}\n{train} + {test}", BLACK, font, spacing=6)
+        left = f"{name}\n{painter.train} + {painter.test}"
+        canvas.text((10, top + 14), left, BLACK, font, spacing=6)
         for column in range(PICTURES_A_ROW):
-            picture = paint(style, np.random.default_rng([row, 0, column]))
+            picture = paint(painter, np.random.default_rng([row, 0, column]))
             sheet.paste(picture, (NAME_WIDTH + column * pitch, top))
     return sheet
