@@ -18,6 +18,7 @@ from hvdcourse.data.download import DataUnavailable, PublishedFile, fetch
 Arrays = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
 
 _KERAS = "https://storage.googleapis.com/tensorflow/tf-keras-datasets"
+_STANFORD = "http://ufldl.stanford.edu/housenumbers"
 _DIGITS = tuple("0123456789")
 
 
@@ -106,48 +107,41 @@ def _svhn_part(path: Path) -> tuple[np.ndarray, np.ndarray]:
     return images, content["y"][:, 0].astype(np.int64) % 10
 
 
-def _fashion_mnist(name: str, sha256: str) -> PublishedFile:
-    return PublishedFile("fashion_mnist", f"{_KERAS}/{name}-ubyte.gz", sha256)
+# As ``sha256sum`` prints them. Keras publishes those of Fashion-MNIST without a checksum: they are
+# those of the files on the authors' page, which have the same lengths: 26,421,880, 29,515,
+# 4,422,102 and 5,148 bytes.
+_CHECKSUMS = """
+731c5ac602752760c8e48fbffcf8c3b850d9dc2a2aedcf2cc48468fc17b673d1  mnist.npz
+3aede38d61863908ad78613f6a32ed271626dd12800ba2636569512369268a84  train-images-idx3-ubyte.gz
+a04f17134ac03560a47e3764e11b92fc97de4d1bfaf8ba1a3aa29af54cc90845  train-labels-idx1-ubyte.gz
+346e55b948d973a97e58d2351dde16a484bd415d4595297633bb08f03db6a073  t10k-images-idx3-ubyte.gz
+67da17c76eaffca5446c3361aaab5c3cd6d1c2608764d35dfb1850b086bf8dd5  t10k-labels-idx1-ubyte.gz
+6d958be074577803d12ecdefd02955f39262c83c16fe9348329d7fe0b5c001ce  cifar-10-python.tar.gz
+435e94d69a87fde4fd4d7f3dd208dfc32cb6ae8af2240d066de1df7508d083b8  train_32x32.mat
+cdce80dfb2a2c4c6160906d0bd7c68ec5a99d7ca4831afa54f09182025b6a75b  test_32x32.mat
+"""
+_SHA256 = {name: sha256 for sha256, name in map(str.split, _CHECKSUMS.strip().splitlines())}
 
 
-def _svhn(part: str, sha256: str) -> PublishedFile:
-    url = f"http://ufldl.stanford.edu/housenumbers/{part}_32x32.mat"
-    return PublishedFile("svhn", url, sha256)
+def _files(data_set: str, folder: str, *names: str) -> tuple[PublishedFile, ...]:
+    return tuple(PublishedFile(data_set, f"{folder}/{name}", _SHA256[name]) for name in names)
 
 
 PUBLISHED = {
     "mnist": PublishedSet(
-        (
-            PublishedFile(
-                "mnist",
-                f"{_KERAS}/mnist.npz",
-                "731c5ac602752760c8e48fbffcf8c3b850d9dc2a2aedcf2cc48468fc17b673d1",
-            ),
-        ),
+        _files("mnist", _KERAS, "mnist.npz"),
         read_npz,
         _DIGITS,
         "LeCun, Bottou, Bengio and Haffner, 1998, doi:10.1109/5.726791, CC BY-SA 3.0",
     ),
-    # Keras publishes these four without a checksum. They are those of the files on the authors'
-    # page, which have the same lengths: 26,421,880, 29,515, 4,422,102 and 5,148 bytes.
     "fashion_mnist": PublishedSet(
-        (
-            _fashion_mnist(
-                "train-images-idx3",
-                "3aede38d61863908ad78613f6a32ed271626dd12800ba2636569512369268a84",
-            ),
-            _fashion_mnist(
-                "train-labels-idx1",
-                "a04f17134ac03560a47e3764e11b92fc97de4d1bfaf8ba1a3aa29af54cc90845",
-            ),
-            _fashion_mnist(
-                "t10k-images-idx3",
-                "346e55b948d973a97e58d2351dde16a484bd415d4595297633bb08f03db6a073",
-            ),
-            _fashion_mnist(
-                "t10k-labels-idx1",
-                "67da17c76eaffca5446c3361aaab5c3cd6d1c2608764d35dfb1850b086bf8dd5",
-            ),
+        _files(
+            "fashion_mnist",
+            _KERAS,
+            "train-images-idx3-ubyte.gz",
+            "train-labels-idx1-ubyte.gz",
+            "t10k-images-idx3-ubyte.gz",
+            "t10k-labels-idx1-ubyte.gz",
         ),
         read_idx_files,
         (
@@ -157,23 +151,14 @@ PUBLISHED = {
         "Xiao, Rasul and Vollgraf, 2017, arXiv:1708.07747, MIT licence",
     ),
     "cifar10": PublishedSet(
-        (
-            PublishedFile(
-                "cifar10",
-                "https://www.cs.toronto.edu/~kriz/cifar-10-python.tar.gz",
-                "6d958be074577803d12ecdefd02955f39262c83c16fe9348329d7fe0b5c001ce",
-            ),
-        ),
+        _files("cifar10", "https://www.cs.toronto.edu/~kriz", "cifar-10-python.tar.gz"),
         read_cifar,
         ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck"),
         "Krizhevsky, 2009, Learning Multiple Layers of Features from Tiny Images, "
         "https://www.cs.toronto.edu/~kriz/cifar.html, no licence stated",
     ),
     "svhn": PublishedSet(
-        (
-            _svhn("train", "435e94d69a87fde4fd4d7f3dd208dfc32cb6ae8af2240d066de1df7508d083b8"),
-            _svhn("test", "cdce80dfb2a2c4c6160906d0bd7c68ec5a99d7ca4831afa54f09182025b6a75b"),
-        ),
+        _files("svhn", _STANFORD, "train_32x32.mat", "test_32x32.mat"),
         read_svhn,
         _DIGITS,
         "Netzer et al., 2011, Reading Digits in Natural Images with Unsupervised Feature Learning, "
