@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from numpy.typing import ArrayLike
 
 from hvdcourse.checks.evidence import ObservedRun, Unmet
 from hvdcourse.checks.exercise import ALONE, Exercise, Step, Trial
@@ -36,8 +37,6 @@ RECORDED = [
 # Some microseconds lie between what the reader and an answer may take for the same moment.
 CLOSE_MS = 0.02
 CLOSE: dict[str, Any] = {"rtol": 1e-3, "atol": CLOSE_MS}
-# By what an answer may be instead, in words: its numbers, one for each step.
-Numbers = list[float]
 
 
 def trials(folder: Path) -> Iterator[Trial]:
@@ -123,7 +122,7 @@ def demand_numbers(
     measure: str,
     expected: str,
     unit: str,
-    known: Callable[[Timeline], dict[str, Numbers]],
+    known: Callable[[Timeline], dict[str, ArrayLike]],
 ) -> None:
     """Raise Unmet unless the script found these numbers, one a step, in each timeline.
 
@@ -133,7 +132,7 @@ def demand_numbers(
     possible: set[str] | None = None
     for name, path, answer in answers(run):
         (_, right), *mistakes = known(read_timeline(path)).items()
-        seen = np.array(answer[measure], float)
+        seen, right = np.array(answer[measure], float), np.array(right)
         if len(seen) != len(right):
             raise Unmet(expected, [f"{name}: {len(seen)} numbers for {len(right)} training steps"])
         met = np.isclose(seen, right, **CLOSE)
@@ -147,26 +146,20 @@ def demand_numbers(
         raise Unmet(expected, [*lines, *(f"that is {mistake}" for mistake in possible or ())])
 
 
-def by_step(timeline: Timeline, measured: Callable[[pd.DataFrame], float]) -> Numbers:
-    """Return a number for each step, measured on the rows of its gradients."""
-    return [float(measured(rows)) for _, rows in timeline.gradients.groupby("step")]
-
-
 def check_negotiation(run: ObservedRun) -> None:
-    def known(timeline: Timeline) -> dict[str, Numbers]:
-        def durations(end: str = "negotiated") -> Callable[[pd.DataFrame], pd.Series]:
-            return lambda rows: rows[end] - rows["first_ready"]
+    def known(timeline: Timeline) -> dict[str, ArrayLike]:
+        def by_step(begin: str, end: str) -> pd.api.typing.SeriesGroupBy:
+            rows = timeline.gradients
+            return (rows[end] - rows[begin]).groupby(rows["step"])
 
-        right = timeline.steps["negotiation_ms"]
+        right, durations = timeline.steps["negotiation_ms"], by_step("first_ready", "negotiated")
         return {
-            "right": list(right),
-            "the sum over the gradients": by_step(timeline, lambda rows: durations()(rows).sum()),
-            "the longest negotiation": by_step(timeline, lambda rows: durations()(rows).max()),
-            "the time until the gradient was averaged": by_step(
-                timeline, lambda rows: durations("done")(rows).mean()
-            ),
-            "the sending": by_step(timeline, lambda rows: (rows["sent"] - rows["sending"]).mean()),
-            "in seconds": list(right / 1000),
+            "right": right,
+            "the sum over the gradients": durations.sum(),
+            "the longest negotiation": durations.max(),
+            "the time until the gradient was averaged": by_step("first_ready", "done").mean(),
+            "the sending": by_step("sending", "sent").mean(),
+            "in seconds": right / 1000,
         }
 
     demand_numbers(
@@ -179,14 +172,14 @@ def check_negotiation(run: ObservedRun) -> None:
 
 
 def check_fusion(run: ObservedRun) -> None:
-    def known(timeline: Timeline) -> dict[str, Numbers]:
+    def known(timeline: Timeline) -> dict[str, ArrayLike]:
         steps = timeline.steps
         return {
-            "right": list(steps["fusion_ratio"]),
+            "right": steps["fusion_ratio"],
             "what every step has without fusion": [1.0] * len(steps),
-            "the number of allreduces": list(steps["allreduces"]),
-            "the number of gradients": list(steps["gradients"]),
-            "the inverse of the ratio": list(1 / steps["fusion_ratio"]),
+            "the number of allreduces": steps["allreduces"],
+            "the number of gradients": steps["gradients"],
+            "the inverse of the ratio": 1 / steps["fusion_ratio"],
         }
 
     demand_numbers(
@@ -200,17 +193,15 @@ def check_fusion(run: ObservedRun) -> None:
 
 
 def check_exposed(run: ObservedRun) -> None:
-    def known(timeline: Timeline) -> dict[str, Numbers]:
+    def known(timeline: Timeline) -> dict[str, ArrayLike]:
         steps = timeline.steps
-        first = np.array(by_step(timeline, lambda rows: rows["sending"].min()))
+        first = timeline.gradients.groupby("step")["sending"].min().to_numpy()
         return {
-            "right": list(steps["exposed_ms"]),
-            "all of the sending, also what is hidden behind the backward pass": list(
-                steps["sending_ms"]
-            ),
-            "counted from the start of the backward pass": list(steps["end"] - steps["backward"]),
-            "counted from the first allreduce": list(steps["end"] - first),
-            "counted from the start of the forward pass": list(steps["end"] - steps["forward"]),
+            "right": steps["exposed_ms"],
+            "all of the sending, also what is hidden behind the backward pass": steps["sending_ms"],
+            "counted from the start of the backward pass": steps["end"] - steps["backward"],
+            "counted from the first allreduce": steps["end"] - first,
+            "counted from the start of the forward pass": steps["end"] - steps["forward"],
             "0: nothing exposed": [0.0] * len(steps),
         }
 
