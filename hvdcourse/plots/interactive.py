@@ -12,13 +12,13 @@ import ipywidgets
 import matplotlib.pyplot as plt
 import numpy as np
 from IPython.display import display
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from hvdcourse.errors import positive
 from hvdcourse.plots.messages import draw_collective, draw_ring, ring_frames
 from hvdcourse.plots.palette import BLUE, DARK_GREY, GREY, LIGHT_GREY, ORANGE, VERMILION
 from hvdcourse.plots.scaling import plot_efficiency
+from hvdcourse.plots.subplots import subplots
 from hvdcourse.simulate.collectives import COLLECTIVES, collective
 from hvdcourse.simulate.scaling import steps_to_accuracy, what_if
 
@@ -124,9 +124,7 @@ def draw_schedule(rate: float, ranks: int, warmup_epochs: int, epochs: int) -> t
     """Draw the rate of every step, and say it in words; a warmup ends with the training."""
     warmup_epochs = min(warmup_epochs, epochs)
     rates = schedule(rate, ranks, warmup_epochs, epochs)
-    figure = Figure(figsize=(7, 3.2), layout="constrained")
-    axes = figure.subplots()
-    _style(axes)
+    figure, axes = subplots(figsize=(7, 3.2))
     axes.axvspan(
         0, warmup_epochs * STEPS_PER_EPOCH, color=ORANGE, alpha=0.2, linewidth=0, label="warmup"
     )
@@ -162,8 +160,7 @@ def draw_batch_size(batch: float, per_rank: float, critical_batch: float) -> tup
     )
     curves = batch_size_costs(BATCHES, critical_batch)
     points = batch_size_costs(batch, critical_batch)
-    figure = Figure(figsize=(8, 3.6), layout="constrained")
-    panels = figure.subplots(1, 2, sharey=True)
+    figure, panels = subplots(1, 2, figsize=(8, 3.6), sharey=True)
     for axes, curve, point, colour, label in zip(
         panels, curves, points, (BLUE, VERMILION), labels, strict=True
     ):
@@ -176,7 +173,6 @@ def draw_batch_size(batch: float, per_rank: float, critical_batch: float) -> tup
         axes.axhline(1, color=LIGHT_GREY, zorder=0)
         axes.set(xlabel="global batch size B", ylim=(0.7, 2e5))
         axes.set_title(label, fontsize=10)
-        _style(axes)
     words = (
         f"B = {batch:,.0f} on {ranks:,} rank{'s' * (ranks > 1)}: "
         f"{points[0]:.2f} times the fewest steps, {points[1]:.2f} times the fewest images"
@@ -190,20 +186,16 @@ def draw_scaling(model: str, gpus: int, **settings: Any) -> tuple[Figure, str]:
     table = what_if(model, gpus, **settings)
     tables = {"25 Gbit/s, PCIe": what_if(model, gpus), "yours": table}
     figure = plot_efficiency(tables)
-    plt.close(figure)
     words = f"{model} on {gpus:,} GPUs, {settings['link']}: {table['efficiency'][-1]:.0%}"
     figure.axes[0].set_title(words, fontsize=10, loc="left")
     return figure, words
-
-
-def _style(axes: Axes) -> None:
-    axes.spines[["top", "right"]].set_visible(False)
 
 
 def _bundle(figure: Figure, words: str) -> dict[str, str]:
     """Return a figure as a notebook keeps it: the picture, and words where none can be shown."""
     file = BytesIO()
     figure.savefig(file, format="png", dpi=_DPI)
+    plt.close(figure)
     return {"image/png": b64encode(file.getvalue()).decode(), "text/plain": words}
 
 
