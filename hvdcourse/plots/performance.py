@@ -1,6 +1,6 @@
 """The plots of lesson 5: seconds by size and by setting, what a change brings, and stragglers."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -10,15 +10,13 @@ from matplotlib.ticker import LogLocator, NullFormatter
 from hvdcourse.plots.palette import BLUE, COLOURS, DARK_GREY, GREY, ORANGE, QUIET, VERMILION
 from hvdcourse.plots.subplots import subplots
 
-Groups = Sequence[Sequence[float]]
 
-
-def median_and_spread(groups: Groups) -> tuple[np.ndarray, np.ndarray]:
+def median_and_spread(
+    groups: Iterable[Sequence[float] | np.ndarray],
+) -> tuple[np.ndarray, np.ndarray]:
     """Return each group's median, and how far its minimum and its maximum are from it."""
-    medians = np.array([np.median(group) for group in groups])
-    lows = np.array([np.min(group) for group in groups])
-    highs = np.array([np.max(group) for group in groups])
-    return medians, np.stack([medians - lows, highs - medians])
+    low, median, high = np.array([np.quantile(group, (0, 0.5, 1)) for group in groups]).T
+    return median, np.stack([median - low, high - median])
 
 
 def size_in_words(size: float) -> str:
@@ -80,7 +78,7 @@ def plot_sweeps(sweeps: Mapping[str, Mapping[str, Sequence[float]]], ylabel: str
         1, len(sweeps), figsize=(4.6 * len(sweeps), 3.4), sharey=True, squeeze=False
     )
     for axes, colour, (what, by_setting) in zip(row[0], COLOURS, sweeps.items(), strict=False):
-        medians, spread = median_and_spread(list(by_setting.values()))
+        medians, spread = median_and_spread(by_setting.values())
         axes.errorbar(
             list(by_setting), 1e3 * medians, 1e3 * spread, fmt="o-", color=colour, capsize=4
         )

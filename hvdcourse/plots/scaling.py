@@ -9,6 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from hvdcourse.plots.palette import BLUE, COLOURS, DARK_GREY, GREY, LIGHT_GREY, VERMILION
+from hvdcourse.plots.performance import median_and_spread
 from hvdcourse.plots.subplots import subplots
 from hvdcourse.simulate.chart import Bar
 
@@ -135,8 +136,7 @@ def plot_scaling(
     shifts = np.linspace(-0.05, 0.05, len(measured))  # Points that coincide are still seen.
     for colour, shift, (name, points) in zip(COLOURS, shifts, measured.items(), strict=False):
         numbers = np.array(list(points))
-        low, middle, high = np.array([np.quantile(p, (0, 0.5, 1)) for p in points.values()]).T
-        spread = np.array([middle - low, high - middle])
+        middle, spread = median_and_spread(points.values())
         style: dict[str, Any] = {"fmt": "o-", "color": colour, "capsize": 5, "label": name}
         left.errorbar(numbers + shift, middle, spread, **style)
         percent = 100 / (numbers * np.median(points[1]))
