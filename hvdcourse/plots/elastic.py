@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from operator import itemgetter
 from typing import Any
 
@@ -100,14 +101,9 @@ def plot_elastic(result: RunResult) -> Figure:
 
 def draw_stretches(axes: Axes, epochs: Sequence[dict[str, Any]], name: str) -> None:
     """Draw a metric as a line for each stretch with the same workers: none across a gap."""
-    stretches: list[list[dict[str, Any]]] = []
-    for epoch in epochs:
-        if not stretches or stretches[-1][-1]["size"] != epoch["size"]:
-            stretches.append([])
-        stretches[-1].append(epoch)
     named = set()
-    for stretch in stretches:
-        size = stretch[0]["size"]
+    for size, group in groupby(epochs, key=itemgetter("size")):
+        stretch = list(group)
         label = "1 worker" if size == 1 else f"{size} workers"
         axes.plot(
             [epoch["time"] for epoch in stretch], [epoch[name] for epoch in stretch], "o-",

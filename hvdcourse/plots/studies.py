@@ -36,7 +36,7 @@ def by_condition(runs: Iterable[Run]) -> dict[str, list[Run]]:
 
 def column(run: Run, name: str) -> np.ndarray:
     """Return one figure of every epoch; nan where a run had diverged."""
-    return np.array([np.nan if row[name] is None else row[name] for row in run["epochs"]])
+    return np.array([row[name] for row in run["epochs"]], float)
 
 
 def label_of(value: str, runs: Sequence[Run]) -> str:
@@ -245,9 +245,9 @@ def plot_trust_ratios(run: Run) -> Figure:
     for number, (name, values) in enumerate(ratios.items()):
         kind = "convolution" if name.startswith("conv") else "dense"
         kinds[kind] += 1
-        shown = np.array([np.nan if value is None else value for value in values])
         colour = plt.get_cmap("viridis")(number / max(1, len(ratios) - 1) * 0.9)
-        axes.plot(range(1, len(shown) + 1), shown, color=colour, label=f"{kind} {kinds[kind]}")
+        steps = range(1, len(values) + 1)
+        axes.plot(steps, np.array(values, float), color=colour, label=f"{kind} {kinds[kind]}")
     axes.set(xlabel="step", ylabel="trust ratio ‖x‖ / ‖u‖", yscale="log")
     figure.legend(loc="outside right center", frameon=False, fontsize=8, title="first to last")
     return figure
