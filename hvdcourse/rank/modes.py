@@ -52,14 +52,7 @@ def trained_with_relus(
     """Return what goes into each ReLU in training mode, and the outputs."""
     into_relus: list[np.ndarray] = []
 
-    def note(
-        kind: str,
-        inputs: Any,
-        attributes: Any,
-        results: Any,
-        op_name: Any = None,
-        graph: Any = None,
-    ) -> None:
+    def note(kind: str, inputs: Any, *_: Any, graph: Any = None, **__: Any) -> None:
         if kind == "Relu" and graph is None:
             into_relus.append(inputs[0].numpy())
 
