@@ -14,9 +14,10 @@ class Job:
 
     ``hosts`` has the number of ranks of each host that the ranks are told they are on; all of them
     are this machine. ``command`` is the line that starts the ranks, as a list of words. Where it is
-    empty, the supervisor starts them itself: the quick start of checks and studies. ``folder`` is
-    the run folder, which the supervisor makes: a caller that is killed before has left nothing.
-    ``environment`` is added to the caller's. Both limits are in seconds.
+    empty, the supervisor starts them itself: the quick start of checks and studies. ``cores`` are
+    those that they get then, all of the caller's where it is empty. ``folder`` is the run folder,
+    which the supervisor makes: a caller that is killed before has left nothing. ``environment`` is
+    added to the caller's. Both limits are in seconds.
     """
 
     np: int
@@ -28,6 +29,7 @@ class Job:
     standstill: float
     folder: str
     hosts: tuple[int, ...] = ()
+    cores: list[int] = field(default_factory=list)
     command: list[str] = field(default_factory=list)
 
 

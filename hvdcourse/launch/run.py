@@ -157,6 +157,7 @@ def run_quickly(
     np: int = 2,
     *,
     hosts: Sequence[int] = (),
+    cores: int | None = None,
     quiet: bool = True,
     must_succeed: bool = True,
     **options: Any,
@@ -169,7 +170,8 @@ def run_quickly(
     Everything else, ``options`` among it, is as for ``run``.
     """
     job = checked_job(script, np, **options)
-    return run_job(replace(job, hosts=tuple(hosts)), quiet, must_succeed)
+    kept_to = checked_cores(cores, job.np)
+    return run_job(replace(job, hosts=tuple(hosts), cores=kept_to), quiet, must_succeed)
 
 
 def checked_job(

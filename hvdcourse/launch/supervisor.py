@@ -155,14 +155,17 @@ class Supervisor:
 
 
 def become_supervisor(job: Job, caller: Caller) -> None:
-    """Work where, as and on the cores that the caller does, and survive what ends the caller."""
+    """Work where, as and on the cores that the caller does, and survive what ends the caller.
+
+    Where the job has cores of its own, these take the place of the caller's.
+    """
     os.setsid()
     with open(os.devnull) as nothing, (Path(job.folder) / LOG).open("w") as log:
         for standard, file in enumerate((nothing, log, log)):
             os.dup2(file.fileno(), standard)
     ctypes.CDLL(None, use_errno=True).prctl(PR_SET_CHILD_SUBREAPER, 1)
     os.chdir(caller.folder)
-    os.sched_setaffinity(0, caller.cores)
+    os.sched_setaffinity(0, job.cores or caller.cores)
     os.environ.clear()
     os.environ.update(caller.environment)
     tempfile.tempdir = None  # it may have been chosen before

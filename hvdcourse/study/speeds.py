@@ -1,27 +1,11 @@
 """How many images a second a training script goes through, on a chosen number of cores."""
 
-import os
-from collections.abc import Collection, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from hvdcourse.launch.run import run_quickly
-from hvdcourse.machine.cores import pick_cores
-from hvdcourse.machine.gpus import gpus_for
-
-
-@contextmanager
-def only_on(cores: Collection[int]) -> Iterator[None]:
-    """Keep this process, and what it starts, to these cores."""
-    before = os.sched_getaffinity(0)
-    os.sched_setaffinity(0, cores)
-    try:
-        yield
-    finally:
-        os.sched_setaffinity(0, before)
 
 
 def images_per_second(script: str | Path, np_: int, cores: int, **options: Any) -> np.ndarray:
@@ -37,6 +21,5 @@ def images_per_second(script: str | Path, np_: int, cores: int, **options: Any) 
         Images per second, float64 of shape (epochs - 1,): in the first epoch TensorFlow also
         builds its graph, so that it is left out.
     """
-    with only_on(os.sched_getaffinity(0) if gpus_for(np_) else pick_cores(cores)):
-        result = run_quickly(script, np_, **options)
+    result = run_quickly(script, np_, cores=cores, **options)
     return np.array(result.history["images_per_second"][1:])

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from hvdcourse.launch.command_line import python_path
-from hvdcourse.launch.run import run
+from hvdcourse.launch.run import run, run_quickly
 from hvdcourse.rank.run_folder import RunFolder
 
 pytestmark = pytest.mark.ranks
@@ -94,3 +94,4 @@ def test_a_run_with_one_core_has_that_core_alone(script, capfd):
     result = run(path, 1, cores=1)
     (core,) = json.loads(result.output[0][0])
     assert capfd.readouterr().out.startswith(f"$ taskset --cpu-list {core} horovodrun -np 1 ")
+    assert run_quickly(path, 1, cores=1).output == [[f"[{core}]"]]
