@@ -3,7 +3,6 @@
 import json
 import os
 import shlex
-import shutil
 import tempfile
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -89,9 +88,9 @@ def run_elastic(
     for host in set(added) & set(hosts):
         raise BadInput(f"the host {host!r} is there from the start: add another one")
     most = len(hosts) + len(added)
-    folder_of_hosts = Path(tempfile.mkdtemp(prefix="hvdcourse-hosts-"))
-    try:
-        discovery_script, hosts_file = write_discovery(folder_of_hosts, hosts)
+    temporary = tempfile.TemporaryDirectory(prefix="hvdcourse-hosts-", ignore_cleanup_errors=True)
+    with temporary as folder_of_hosts:
+        discovery_script, hosts_file = write_discovery(Path(folder_of_hosts), hosts)
         command = [
             *("horovodrun", "-np", str(np), "--min-np", str(min_np), "--max-np", str(most)),
             # Horovod hands it to a shell.
@@ -118,5 +117,3 @@ def run_elastic(
             quiet=quiet,
             must_succeed=must_succeed,
         )
-    finally:
-        shutil.rmtree(folder_of_hosts, ignore_errors=True)

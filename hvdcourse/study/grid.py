@@ -1,7 +1,6 @@
 """Grids of runs, conditions x seeds, that can be trusted: ``study(grid, records=…)``."""
 
 import json
-import os
 import re
 import sys
 import tempfile
@@ -180,9 +179,9 @@ def train_runs(
     """
     places = visible_gpus() or usable_cores()
     processes = min(places, len(runs), largest_np()) if ranks == 1 else ranks
-    with tempfile.NamedTemporaryFile("w", suffix=".jsonl", delete=False) as file:
+    with tempfile.NamedTemporaryFile("w", suffix=".jsonl") as file:
         file.writelines(json.dumps(run) + "\n" for run in runs)
-    try:
+        file.flush()
         if not quiet:
             many = f"{len(runs)} run{'s' * (len(runs) > 1)}"
             print(f"{many} of {ranks} rank{'s' * (ranks > 1)}; one of them alone would be")
@@ -195,8 +194,6 @@ def train_runs(
             records=records,
             runs=file.name,
         )
-    finally:
-        os.unlink(file.name)
 
 
 def chosen_records(records: Records, runs: list[KeyedRun]) -> Records:
