@@ -69,11 +69,6 @@ def keeping(name: str) -> Iterator[dict[str, Any]]:
         write_whole(path, json.dumps(kept, indent=2))
 
 
-def read_progress() -> dict[str, Any]:
-    """Return what is remembered, by exercise."""
-    return read_kept(PROGRESS_FILE)
-
-
 def remember(verdict: ExerciseVerdict) -> None:
     """Keep a verdict on the learner's own script.
 
@@ -125,7 +120,7 @@ def progress_of(exercise: Exercise, progress: dict[str, Any]) -> dict[str, Any]:
 
 def all_progress() -> list[dict[str, Any]]:
     """Return the progress in every exercise, in the order of the course."""
-    progress = read_progress()
+    progress = read_kept(PROGRESS_FILE)
     return [progress_of(exercise, progress) for exercise in EXERCISES]
 
 

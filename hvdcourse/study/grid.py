@@ -129,12 +129,16 @@ def runs_of(grid: Grid, seeds: Iterable[int]) -> list[KeyedRun]:
 
     Raises:
         BadInput: a seed or a data set that does not exist, or a condition that asks too much.
+        DataUnavailable: a data set's files cannot be fetched.
     """
     seeds = checked_seeds(seeds)
-    data = {name: look_at(name) for name in {condition.data for condition in grid.values()}}
+    looked_at = {}
+    for name in {condition.data for condition in grid.values()}:
+        data, data_digest = data_named(name)
+        looked_at[name] = data_digest, len(data.train_images)
     runs = []
     for name, condition in grid.items():
-        data_digest, count = data[condition.data]
+        data_digest, count = looked_at[condition.data]
         if condition.ranks > largest_np():
             raise BadInput(
                 f"condition {name!r}: {condition.ranks} ranks are too many for this machine, "
@@ -157,17 +161,6 @@ def checked_seeds(seeds: Iterable[int]) -> list[int]:
         if not isinstance(seed, Integral) or isinstance(seed, bool) or not 0 <= seed < 2**32:
             raise BadInput(f"a seed must be a whole number from 0 to 2³²-1; got {seed!r}")
     return [int(seed) for seed in distinct]
-
-
-def look_at(name: str) -> tuple[str, int]:
-    """Return a data set's digest and its count of training images.
-
-    Raises:
-        BadInput: there is no such data set, or its folder is not as it should be.
-        DataUnavailable: its files cannot be fetched.
-    """
-    data, data_digest = data_named(name)
-    return data_digest, len(data.train_images)
 
 
 def train_runs(

@@ -48,14 +48,10 @@ def by_length(run: ObservedRun, *names: str) -> Iterator[tuple[int, list[list[np
         yield length, columns
 
 
-def sampled_positions(length: int) -> np.ndarray:
-    """Return the positions in a vector that the script's ``sample`` reports."""
-    return np.arange(length)[:: max(1, length // 1000)]
-
-
 def chunk_of_each_position(bounds: np.ndarray, length: int) -> np.ndarray:
-    """Return for every sampled position the number of the chunk that it lies in."""
-    return np.searchsorted(bounds[:, 1], sampled_positions(length), side="right")
+    """Return the chunk of every position in a vector that the script's ``sample`` reports."""
+    sampled = np.arange(length)[:: max(1, length // 1000)]
+    return np.searchsorted(bounds[:, 1], sampled, side="right")
 
 
 def check_bounds(run: ObservedRun) -> None:
