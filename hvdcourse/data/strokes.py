@@ -11,14 +11,6 @@ import numpy as np
 from PIL import ImageDraw
 
 
-def ends(
-    x: np.ndarray, y: np.ndarray, turn: np.ndarray, length: np.ndarray, width: np.ndarray
-) -> np.ndarray:
-    """Return both ends of straight strokes."""
-    dx, dy = length / 2 * np.cos(turn), length / 2 * np.sin(turn)
-    return np.stack([x - dx, y - dy, x + dx, y + dy], 1)
-
-
 def boxes(
     x: np.ndarray, y: np.ndarray, turn: np.ndarray, length: np.ndarray, width: np.ndarray
 ) -> np.ndarray:
@@ -40,6 +32,7 @@ def corners(
     return np.stack([c for a, b in signs for c in (x + a * ax + b * bx, y + a * ay + b * by)], 1)
 
 
+ends = partial(corners, ((-1, 0), (1, 0)))
 rectangles = partial(corners, ((1, 1), (1, -1), (-1, -1), (-1, 1)))
 # They point along the field.
 triangles = partial(corners, ((1, 0), (-1, 1), (-1, -1)))
