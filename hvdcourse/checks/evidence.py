@@ -161,12 +161,12 @@ class ObservedRun:
         """Return each rank's last value under this name. Raises Unmet where one has none."""
         return [rank.reported(name) for rank in self.ranks]
 
-    def numbers(self, name: str, dimensions: int = 1) -> list[np.ndarray]:
-        """Return each rank's last value under this name, as an array of so many dimensions.
+    def numbers(self, name: str) -> list[np.ndarray]:
+        """Return each rank's last value under this name, a list of numbers, as an array.
 
         Raises Unmet where a rank reported none, or something else than numbers.
         """
-        return [rank.all_numbers(name, dimensions)[-1] for rank in self.ranks]
+        return [rank.all_numbers(name, 1)[-1] for rank in self.ranks]
 
 
 def counted(count: int, noun: str) -> str:
