@@ -43,7 +43,6 @@ SMALL_TRAIN, SMALL_TEST, BASELINE_TRAIN, BASELINE_EPOCHS = 131, 55, 1600, 4
 # Where others compute too, ranks that wait for a core look as if they stood still.
 SMALL_SECONDS, LARGE_SECONDS, STANDSTILL_SECONDS = 150.0, 400.0, 40.0
 
-PATHS = ("data", "folder")
 # Without these parts the large run, the longest one, could not get any points.
 BEFORE_LARGE = ("runs", "shares", "gradients")
 NOT_YET = f"it is made as soon as these parts have their points: {', '.join(BEFORE_LARGE)}"
@@ -93,7 +92,7 @@ def challenge(
 def score_of(part: Part, evidence: Evidence) -> PartScore:
     """Judge one part. Whatever is not shown by evidence has no points."""
     try:
-        share, measured = part.examine(evidence)
+        share, measured = part.examine(evidence) or (1.0, "")
         return PartScore(
             part.name, part.title, round(part.points * share, 1), part.points, measured
         )
@@ -117,8 +116,8 @@ class Runner:
         The project's tests leave some of these runs out, and take fewer ranks.
         """
         folder, gallery = self.copy_some("small", SMALL_TRAIN, SMALL_TEST)
-        arguments = {"data": folder, "epochs": SMALL_EPOCHS, "batch_size": SINGLE_BATCH}
-        saving = {**arguments, "folder": self.scratch / "saved" / "{rank}"}
+        arguments = {"data": str(folder), "epochs": SMALL_EPOCHS, "batch_size": SINGLE_BATCH}
+        saving = {**arguments, "folder": str(self.scratch / "saved" / "{rank}")}
         # In the middle of an epoch, and on every rank, as where a machine loses its power.
         kill = str(int((KILLED_IN - 0.5) * SMALL_TRAIN / 2))
         # On two hosts, as far as Horovod knows: a local rank is no rank there.
@@ -135,10 +134,10 @@ class Runner:
     def run_large(self) -> None:
         """Run the untouched program for its speed, and this one on all images."""
         folder, gallery = self.copy_some("baseline", BASELINE_TRAIN, SMALL_TEST)
-        arguments = {"data": folder, "epochs": BASELINE_EPOCHS, "batch_size": SINGLE_BATCH}
+        arguments = {"data": str(folder), "epochs": BASELINE_EPOCHS, "batch_size": SINGLE_BATCH}
         self.run("baseline", gallery, (1,), arguments, script=UNTOUCHED, observe="timed challenge")
         arguments = {
-            "data": self.images.train_paths[0].parents[2],
+            "data": str(self.images.train_paths[0].parents[2]),
             "epochs": LARGE_EPOCHS,
             "batch_size": SINGLE_BATCH * LARGER // LARGE_RANKS,
         }
@@ -176,7 +175,6 @@ class Runner:
         """Make one run and keep it as evidence, or keep why it did not end as it must."""
         ranks = counted(sum(hosts), "rank")
         self.say(f"run {name!r}: {ranks}, {gallery.count} images, {arguments['epochs']} epochs")
-        arguments = {key: str(value) if key in PATHS else value for key, value in arguments.items()}
         result = run_quickly(
             script or self.script,
             np=sum(hosts),

@@ -42,10 +42,9 @@ THROUGHPUT, ACCURACY = (1.0, 3.0), (0.5, 0.9)
 
 # The share of a part's points, in 0…1, and what was measured, in words.
 Finding = tuple[float, str]
-MET: Finding = (1.0, "")
 
 
-def ended(evidence: Evidence) -> Finding:
+def ended(evidence: Evidence) -> None:
     """The runs ended well, and trained: a program that does nothing ends well, too."""
     # How much is left after a kill is what another part looks at.
     for name, least in (("alone", SMALL_EPOCHS), ("resumed", 1), ("four", SMALL_EPOCHS)):
@@ -55,17 +54,15 @@ def ended(evidence: Evidence) -> Finding:
             [count >= least for count in steps],
             [f"made {count} steps" for count in steps],
         )
-    return MET
 
 
-def shares(evidence: Evidence) -> Finding:
+def shares(evidence: Evidence) -> None:
     for name, epochs in (
         ("alone", SMALL_EPOCHS),
         ("killed", KILLED_IN - 1),
         ("four", SMALL_EPOCHS),
     ):
         check_each_image_once(evidence.run(name), evidence.galleries[name], epochs)
-    return MET
 
 
 def check_each_image_once(run: ObservedRun, gallery: Gallery, epochs: int) -> None:
@@ -90,18 +87,16 @@ def check_each_image_once(run: ObservedRun, gallery: Gallery, epochs: int) -> No
             raise Unmet(expected, lines)
 
 
-def gradients(evidence: Evidence) -> Finding:
+def gradients(evidence: Evidence) -> None:
     training.check_mean_gradient(evidence.run("four"))
-    return MET
 
 
-def start(evidence: Evidence) -> Finding:
+def start(evidence: Evidence) -> None:
     training.check_same_start(evidence.run("four"))
     training.check_same_end(evidence.run("four"))
-    return MET
 
 
-def evaluation(evidence: Evidence) -> Finding:
+def evaluation(evidence: Evidence) -> None:
     """Each test image is evaluated by one rank, and the report is of all of them."""
     run, gallery = evidence.run("four"), evidence.galleries["four"]
     own = [set(last_answers(rank, gallery)) for rank in run.ranks]
@@ -120,7 +115,6 @@ def evaluation(evidence: Evidence) -> Finding:
         [reported == counts],
         [first_difference(reported, counts)],
     )
-    return MET
 
 
 def first_difference(reported: Any, counts: dict[str, Any]) -> str:
@@ -131,7 +125,7 @@ def first_difference(reported: Any, counts: dict[str, Any]) -> str:
     return f"reports {reported[wrong[0]]} for {wrong[0]}; it is {counts[wrong[0]]}" if wrong else ""
 
 
-def one_voice(evidence: Evidence) -> Finding:
+def one_voice(evidence: Evidence) -> None:
     run, gallery = evidence.run("four"), evidence.galleries["four"]
     training.check_one_voice(run)
     lines = "\n".join(run.ranks[0].output)
@@ -141,15 +135,13 @@ def one_voice(evidence: Evidence) -> Finding:
         [not missing],
         [f"{lines.count(name)} lines name {name}" for name in missing[:3]],
     )
-    return MET
 
 
-def one_writer(evidence: Evidence) -> Finding:
+def one_writer(evidence: Evidence) -> None:
     training.check_one_writer(evidence.run("killed"))
-    return MET
 
 
-def resumed(evidence: Evidence) -> Finding:
+def resumed(evidence: Evidence) -> None:
     """After the kill it goes on with the epoch that was cut off, and with the same weights."""
     before, after = evidence.run("killed"), evidence.run("resumed")
     left = images_by_step(after).sum() / evidence.galleries["resumed"].count
@@ -169,7 +161,6 @@ def resumed(evidence: Evidence) -> Finding:
         [away < SMALL for away in far],
         far_away(far, "the killed run's weights"),
     )
-    return MET
 
 
 def throughput(evidence: Evidence) -> Finding:
@@ -217,12 +208,15 @@ def in_proportion(measure: float, scale: tuple[float, float], words: str) -> Fin
 
 @dataclass(frozen=True)
 class Part:
-    """A part of the score; ``examine`` returns its share and what was measured, or raises Unmet."""
+    """A part of the score; ``examine`` raises Unmet where there are no points.
+
+    It returns the share and what was measured, or nothing for all points.
+    """
 
     name: str
     title: str
     points: int
-    examine: Callable[[Evidence], Finding]
+    examine: Callable[[Evidence], Finding | None]
 
 
 PARTS = (
