@@ -19,37 +19,31 @@ _HOROVOD_OPERATIONS = (
 )
 
 
-def _nothing_to_finish() -> None:
-    pass
-
-
-def observe(folder: RunFolder, rank: int, what: str) -> Callable[[], None]:
-    """Start to record what this rank does, and return what is to be called when it is done.
+def observe(folder: RunFolder, rank: int, what: str) -> Callable[[], None] | None:
+    """Start to record what this rank does; return what is to be called when it is done, if any.
 
     ``what`` is ``"horovod"`` or ``"mpi4py"`` for what it communicates through, ``"concepts"`` for
     Horovod with digits that differ by rank, ``"training"``, for the comparison of any script's
     ranks ``"ranks"``, or for the challenge ``"challenge"`` or ``"timed challenge"``.
     """
-    finish = _nothing_to_finish
+    finish = None
     if what in ("training", "ranks"):
         from hvdcourse.rank.observe_training import TrainingObserver
 
         observer = TrainingObserver(folder, rank)
         observer.start(pretend_gpus=what == "training")
         # What is noted at the end is of the digits, which another script's model may not fit.
-        finish = observer.finish if what == "training" else _nothing_to_finish
-        what = "horovod"
+        finish = observer.finish if what == "training" else None
     elif what == "concepts":
         from hvdcourse.rank.own_digits import give_own_digits
 
         give_own_digits(rank)
-        what = "horovod"
     elif what in ("challenge", "timed challenge"):
         from hvdcourse.rank.observe_challenge import ChallengeObserver
 
         observer = ChallengeObserver(folder, rank, timed=what.startswith("timed"))
         observer.start()
-        what, finish = "horovod", observer.finish
+        finish = observer.finish
 
     def record(kind: str, name: str, size: int, **more: float) -> None:
         folder.append(rank, "evidence", {kind: name, "bytes": size, **more})
