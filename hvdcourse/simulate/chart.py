@@ -2,7 +2,8 @@
 
 The chart: 128 servers with 4 Pascal GPUs each, connected by 25 Gbit/s RoCE: 90 % scaling efficiency
 for Inception V3 and ResNet-101, 68 % for VGG-16 (Horovod's documentation, Benchmarks; its README
-since May 2018). Before that the README had a table of 16 such GPUs, and a chart of 128 (90, 90 and 79 %).
+since May 2018). Before that the README had a table of 16 such GPUs, and a chart of 128 (90, 90 and
+79 %).
 
 Two numbers of the table say what the model does not know: VGG-16 how much of 25 Gbit/s arrives, and
 Inception V3 how much slower a GPU computes while it communicates. All else is from the papers of
