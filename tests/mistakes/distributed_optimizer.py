@@ -12,6 +12,7 @@ STARTED = "messages.append((wire, link.start(wire)))"
 WAITED = "message.wait()\n        # 16 bits would round the mean once more.\n        "
 MEAN = "unpack(wire.astype(np.float32) / link.size, [gradients[name] for name in bucket])"
 WANTED = "wanted = buffer + self.lost.get(number, 0)"
+BY_LENGTH = WANTED.replace("number", "len(buffer)")
 LOST = "self.lost[number] = wanted - wire"
 
 ROUNDS = (
@@ -175,6 +176,15 @@ ROUNDS = (
             "rounded, and 32 bits again",
             ("        return wire\n", "        return wire.astype(np.float32)\n"),
             said="messages, one for each bucket, of",
+        ),
+    ),
+    together(
+        mistake(
+            5,
+            "a loss for each length",
+            (WANTED, BY_LENGTH),
+            (LOST, LOST.replace("number", "len(buffer)")),
+            said=("off by", "whose buckets are equally long"),
         ),
     ),
 )

@@ -12,6 +12,7 @@ from hvdcourse.checks.exercises.optimizer_trainings import (
     TOLERANCE,
     Training,
     distance_from_single_process,
+    lost_of_another_bucket,
     rounding_alone,
     trainings,
     what_was_trained,
@@ -206,7 +207,10 @@ def check_error_feedback(run: ObservedRun) -> None:
         f"{percent(SHARE_WITH_FEEDBACK * alone)} of the way they go, half of what gradients that "
         "are only rounded leave",
         [share <= SHARE_WITH_FEEDBACK * alone for share in away],
-        [describe(training, rank, setting) for rank, training in enumerate(trained)],
+        [
+            describe(training, rank, setting) + lost_of_another_bucket(training.weights, setting)
+            for rank, training in enumerate(trained)
+        ],
     )
     if run.np > 1:
         buckets, sizes = planned(run)[0], setting.network().sizes

@@ -96,9 +96,11 @@ class Setting:
 def arguments() -> dict[str, Any]:
     """Return arguments for one run, drawn until each step is faster than those it is compared with.
 
-    One kernel is larger than a bucket, and no width can be shared by 2 or 3 ranks. One bucket is
-    full to its last byte: a script that closes it a gradient earlier needs more buckets. Another
-    one is not full: a script that closes it a gradient later exceeds the limit.
+    Two kernels, and no other two buckets, have the same size: a script that tells buckets apart by
+    their lengths takes one for the other. Both are larger than a bucket, and no width can be shared
+    by 2 or 3 ranks. One bucket is full to its last byte: a script that closes it a gradient earlier
+    needs more buckets. Another one is not full: a script that closes it a gradient later exceeds
+    the limit.
     """
     while True:
         drawn = draw()
@@ -118,7 +120,8 @@ def arguments() -> dict[str, Any]:
         fits = len(replace(setting, limit=setting.limit - 1).buckets()) > len(buckets)
         has_room = any(size < setting.limit for size in buckets[:-1])
         few = 3 <= len(buckets) <= len(sizes) - 3 and 3 in members
-        if fits and has_room and few and falls and overlap_pays:
+        two_alike = len(set(buckets)) == len(buckets) - 1
+        if fits and has_room and few and falls and overlap_pays and two_alike:
             return drawn
 
 
@@ -127,8 +130,8 @@ def draw() -> dict[str, Any]:
     width = random.choice([41, 43, 47, 49])
     layers = random.choice([5, 6])
     widths = [random.choice([11, 13, 17, 19, 23, 25]) for _ in range(layers + 1)]
-    place = random.randrange(1, layers - 1)
-    widths[place : place + 2] = [width, width - 6]
+    place = random.randrange(1, layers - 2)
+    widths[place : place + 3] = [width, width - 6, width]
     sizes = [4 * count * b for a, b in pairwise(widths) for count in (a, 1)]
     places = combinations(range(len(sizes) + 1), 2)
     limits = [

@@ -101,6 +101,22 @@ def rounding_alone(setting: Setting) -> float:
     )
 
 
+def lost_of_another_bucket(weights: np.ndarray, setting: Setting) -> str:
+    """Say which kernels are off where these are those whose buckets are equally long."""
+    sizes, single = setting.network().sizes, single_process(setting)
+    if weights.shape != single.shape:
+        return ""
+    largest = [name for name in sizes if sizes[name] == max(sizes.values())]
+    alike = np.concatenate([np.full(sizes[name] // 4, name in largest) for name in sizes])
+    alone = weights_after(setting, rounded, tuple(range(setting.ranks)))
+    of_alike, of_others = (
+        np.linalg.norm((weights - single)[part]) / np.linalg.norm((alone - single)[part])
+        for part in (alike, ~alike)
+    )
+    named = f", most of it in {' and '.join(largest)}, whose buckets are equally long"
+    return named if of_alike > 1.5 * of_others else ""
+
+
 def what_was_trained(weights: np.ndarray, rank: int, setting: Setting) -> str:
     """Say which training a rank's weights come from."""
     if distance_from_single_process(weights, setting) <= TOLERANCE:
