@@ -20,6 +20,8 @@ PAUSE_SECONDS = 0.5
 _LOOK_SECONDS = 0.02
 # A kill does not come where other workers never tell of this epoch.
 _KILL_SECONDS = 30.0
+# What the job's state held as its last commit when this worker last told of an epoch.
+_kept_before: list[Any] = []
 
 
 def report_epoch(
@@ -70,12 +72,27 @@ def report_epoch(
         "images": np.concatenate(images),
         "learning_rate": learning_rate,
         "fingerprint": sum(projections[0] for projections in fingerprints(list(variables))),
+        "kept": state_was_kept(),
     }
     folder.append(0, "evidence", {"report": "epoch", "value": value})
     if rank == 0:
         folder.append(0, "metrics", {**measured, "workers": size, "done": True})
     if somebody_is_to_come(read_reports(folder)):
         time.sleep(PAUSE_SECONDS)
+
+
+def state_was_kept() -> bool:
+    """Tell whether the job's state was kept since this worker last told of an epoch.
+
+    To commit and to save make a new object of what is kept, and so does Horovod where it hands out
+    rank 0's state. A state of another kind counts as kept.
+    """
+    from horovod.common.elastic import notification_manager
+
+    states = notification_manager._listeners
+    kept = [getattr(state, "_saved_state", object()) for state in states]
+    before, _kept_before[:] = list(_kept_before), kept
+    return not any(one is other for one in kept for other in before)
 
 
 def read_reports(folder: RunFolder) -> list[dict[str, Any]]:

@@ -85,6 +85,15 @@ ROUNDS = (
     together(
         mistake(
             2,
+            "in odd epochs alone",
+            (COMMIT, "        if state.epoch % 2:\n    " + COMMIT),
+            said="kept no state between the ends of epochs 2 and 3",
+        ),
+        only=True,
+    ),
+    together(
+        mistake(
+            2,
             "on rank 0 alone",
             (
                 COMMIT,

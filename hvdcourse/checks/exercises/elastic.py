@@ -136,7 +136,21 @@ def check_commits(run: ObservedRun) -> None:
         f"{goes_on_with}",
         job.in_words(),
     )
+    check_kept(job)
     check_joined(job)
+
+
+def check_kept(job: Job) -> None:
+    """Raise Unmet where a worker ended two epochs, and kept no state in between."""
+    # The kill came in one epoch: in another one it might have cost more.
+    for epoch in job.epochs:
+        number = epoch["epoch"]
+        demand_of_run(
+            "the state is kept in every epoch, and not only in some",
+            epoch["kept"],
+            f"rank {epoch['rank']} kept no state between the ends of epochs {number - 1} and "
+            f"{number}",
+        )
 
 
 def check_joined(job: Job) -> None:
