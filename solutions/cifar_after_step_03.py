@@ -38,10 +38,12 @@ def read_arguments():
 
 def activation(x):
     # Step 1: Every activation is normalized over its batch before the ReLU. The evaluation uses
-    # moving averages of the batches' statistics, and does as well as the training: at the end of
-    # these few steps the averages are close to what they are averages of.
+    # moving averages of the batches' statistics, and does as well as the training: after these few
+    # steps the averages have caught up with the batches' statistics.
     # Averages start at mean 0 and variance 1. After 24 steps a momentum of 0.99, Keras' default,
-    # leaves 79 % of that, and 0.9 leaves 8 %. Each rank averages what it sees of its own images.
+    # leaves 79 % of that, and 0.9 leaves 8 %. Each rank's averages are of its own images. This
+    # script keeps them apart for brevity; in your own, average them over the ranks before you
+    # evaluate or save, as AverageStatistics in artists_resnet.py does.
     x = tf.keras.layers.BatchNormalization(momentum=0.9)(x)
     return tf.keras.layers.ReLU()(x)
 

@@ -35,8 +35,8 @@ def read_arguments():
 
 def rows_of_epoch(count, batch_size, epoch):
     """Return an epoch's batches as a list of arrays: the numbers of the images of each batch."""
-    # Step 4: In each epoch the ranks, together, see each image once, in equally many steps. The
-    # order is a new one in each epoch.
+    # Step 4: In each epoch the ranks, together, see each image once, in the same number of
+    # steps. Each epoch has a new order.
     #: order = np.random.permutation(count)
     #: return np.array_split(order, -(-count // batch_size))
     # The seed is the same on all ranks: they deal out one order, and not each an order of its own.

@@ -33,8 +33,8 @@ def read_arguments():
 
 def rows_of_epoch(count, batch_size, epoch):
     """Return an epoch's batches as a list of arrays: the numbers of the images of each batch."""
-    # TODO: Step 4: In each epoch the ranks, together, see each image once, in equally many steps.
-    # The order is a new one in each epoch.
+    # TODO: Step 4: In each epoch the ranks, together, see each image once, in the same number of
+    # steps. Each epoch has a new order.
     order = np.random.permutation(count)
     return np.array_split(order, -(-count // batch_size))
 

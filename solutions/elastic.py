@@ -46,7 +46,7 @@ def make_step(model, optimizer):
 
 def share_of(arguments, epoch, place):
     """Return this worker's batches of an epoch: the numbers of their images."""
-    # Step 5: In every epoch the workers that there are, together, train on each image once.
+    # Step 5: In every epoch the current workers, together, train on each image once.
     #: rank, size = place
     # The place that this worker had at the start need not be its place any more.
     rank, size = hvd.rank(), hvd.size()
@@ -54,15 +54,15 @@ def share_of(arguments, epoch, place):
     return batches(arguments.images, rank, size, arguments.batch_size, seed=0, epoch=epoch)
 
 
-# Step 1: Horovod calls this function again whenever workers were lost or have come. Before it does,
-# it gives all of them the state of rank 0.
+# Step 1: Horovod calls this function again whenever workers are lost or join. Before it does, it
+# gives all of them the state of rank 0.
 #:
 @hvd.elastic.run
 # End of step 1.
 def train(state, model, optimizer, data, arguments, place):
     """Train from the state's epoch on to the last one."""
     step = make_step(model, optimizer)
-    # Step 4: The learning rate is that of one worker times the workers that there are.
+    # Step 4: The learning rate is that of one worker times the current number of workers.
     #: optimizer.learning_rate.assign(arguments.learning_rate * place[1])
     optimizer.learning_rate.assign(arguments.learning_rate * hvd.size())
     # End of step 4.

@@ -46,18 +46,18 @@ def make_step(model, optimizer):
 
 def share_of(arguments, epoch, place):
     """Return this worker's batches of an epoch: the numbers of their images."""
-    # TODO: Step 5: In every epoch the workers that there are, together, train on each image once.
+    # TODO: Step 5: In every epoch the current workers, together, train on each image once.
     rank, size = place
     return batches(arguments.images, rank, size, arguments.batch_size, seed=0, epoch=epoch)
 
 
-# Step 1: Horovod calls this function again whenever workers were lost or have come. Before it does,
-# it gives all of them the state of rank 0.
+# Step 1: Horovod calls this function again whenever workers are lost or join. Before it does, it
+# gives all of them the state of rank 0.
 @hvd.elastic.run
 def train(state, model, optimizer, data, arguments, place):
     """Train from the state's epoch on to the last one."""
     step = make_step(model, optimizer)
-    # TODO: Step 4: The learning rate is that of one worker times the workers that there are.
+    # TODO: Step 4: The learning rate is that of one worker times the current number of workers.
     optimizer.learning_rate.assign(arguments.learning_rate * place[1])
     while state.epoch < arguments.epochs:
         share = share_of(arguments, state.epoch, place)

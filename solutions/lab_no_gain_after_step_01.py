@@ -4,8 +4,8 @@ Run it:    horovodrun -np 2 python lab_no_gain.py --epochs 4
 Check it:  hvdcourse check lab_no_gain
 
 First run it on one rank: -np 1 with --epochs 2 makes as many steps as -np 2 with --epochs 4. What
-should the second rank add? Guess, then compare what is printed after equally many steps, and what
-each rank prints. The loss falls, and there is no error. Find the cause, and repair it.
+should the second rank add? Guess, then compare what is printed after the same number of steps,
+and what each rank prints. The loss falls, and there is no error. Find the cause, and repair it.
 """
 
 import argparse

@@ -51,11 +51,11 @@ def main():
     report("place", {"rank": rank, "size": size, "local_rank": local_rank})
 
     # TODO: Step 2: Share the images. `rows` is an array of the numbers of this rank's own images:
-    # every image belongs to exactly one rank, and no rank has over one image more than another.
+    # every image belongs to exactly one rank, and the shares differ by at most one image.
     rows = np.arange(len(images))
     report("rows", rows)
 
-    direction = np.random.default_rng().normal(size=64)  # every process draws another one
+    direction = np.random.default_rng().normal(size=64)  # every process draws a different one
     report("drawn", direction)
     # TODO: Step 3: Let all ranks use the direction that rank 0 has drawn.
     report("direction", direction)

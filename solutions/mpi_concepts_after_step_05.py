@@ -51,12 +51,12 @@ def main():
     report("place", {"rank": rank, "size": size, "local_rank": local_rank})
 
     # Step 2: Share the images. `rows` is an array of the numbers of this rank's own images: every
-    # image belongs to exactly one rank, and no rank has over one image more than another.
+    # image belongs to exactly one rank, and the shares differ by at most one image.
     # Every size-th image, from this rank's own number on. No rank needs to ask another.
     rows = np.arange(rank, len(images), size)
     report("rows", rows)
 
-    direction = np.random.default_rng().normal(size=64)  # every process draws another one
+    direction = np.random.default_rng().normal(size=64)  # every process draws a different one
     report("drawn", direction)
     # Step 3: Let all ranks use the direction that rank 0 has drawn.
     # The others' values are overwritten: a broadcast has one source, the root rank.

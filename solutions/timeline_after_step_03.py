@@ -8,7 +8,7 @@ needed. All times are in milliseconds.
 
 An event is a dict: "ph" says what it is, "ts" when it was, in microseconds, and "pid" is the number
 of the tensor. "B" begins a span with the "name" of what is done, "E" ends the tensor's span that
-began last: spans lie within each other. "X" in a tensor's negotiation says that the rank in "name"
+began last: spans can be nested. "X" in a tensor's negotiation says that the rank in "name"
 was ready.
 """
 

@@ -38,8 +38,8 @@ def read_arguments():
 
 def activation(x):
     # TODO: Step 1: Every activation is normalized over its batch before the ReLU. The evaluation
-    # uses moving averages of the batches' statistics, and does as well as the training: at the end
-    # of these few steps the averages are close to what they are averages of.
+    # uses moving averages of the batches' statistics, and does as well as the training: after these
+    # few steps the averages have caught up with the batches' statistics.
     return tf.keras.layers.ReLU()(x)
 
 

@@ -62,4 +62,4 @@ def passed(verdict: ExerciseVerdict) -> list[int]:
 
 def told(verdict: ExerciseVerdict) -> str:
     """Return all that the learner is told of the steps that are not met."""
-    return "\n".join(text for _, text in verdict.rows() if text)
+    return "\n".join(step.told for step, *_ in verdict.rows() if step.told)

@@ -126,7 +126,7 @@ def judge_runs(
             unmet |= unmet_in(observed, unknown, trial, trials)
             continue
         where = f"On {trial.ranks_in_words}{trial.about}"
-        failure = f"{where} the script did not end well.\n{result.explain()}"
+        failure = f"{where} the script did not finish.\n{result.explain()}"
         if result.reason == "time limit" and left < longest and (done or failures):
             failure += (
                 f"\nThe runs before it took {timeout - left:.0f} of the check's {timeout:g} s. "

@@ -99,7 +99,10 @@ def next_hints(exercise: str, step: int) -> str:
         shown, number = entry.setdefault("hints", {}), str(step)
         shown[number] = min(len(LEVELS), shown.get(number, 0) + 1)
     verdict = entry.get("told", {}).get(number, "")
-    return hints_for(exercise, step, verdict).in_words(shown[number])
+    more = "For the next hint, type the same command again."
+    if shown[number] == len(LEVELS):
+        more = f"That was the last hint. The code: hvdcourse solution {exercise} {step}"
+    return f"{hints_for(exercise, step, verdict).in_words(shown[number])}\n\n{more}"
 
 
 def progress_of(exercise: Exercise, progress: dict[str, Any]) -> dict[str, Any]:

@@ -104,17 +104,21 @@ class ExerciseVerdict(Displayed):
 
     @property
     def summary(self) -> str:
-        """One line: how many steps are met, and what to do next."""
+        """One line: how many steps are met, and whether the script has to run first."""
         met = sum(step.passed for step in self.steps)
         line = f"{self.exercise}: {met} of {len(self.steps)} steps met"
         if self.not_remembered:
             line = f"{line} ({self.not_remembered})"
         if self.failure:
             return f"{line}; first make the script run to its end"
-        if self.first_unmet and not self.hint_level:
-            number = self.first_unmet.number
-            return f"{line}; a hint: hvdcourse hint {self.exercise} {number}"
         return line
+
+    @property
+    def offered_hint(self) -> str:
+        """A line with the command that gives a hint, where one is of use and none is shown."""
+        if self.failure or self.hint_level or not self.first_unmet:
+            return ""
+        return f"For a hint: hvdcourse hint {self.exercise} {self.first_unmet.number}"
 
     @property
     def hinted(self) -> list[tuple[StepVerdict, Hints]]:
@@ -145,32 +149,27 @@ class ExerciseVerdict(Displayed):
         del data["hint_level"], data["not_remembered"]
         return data
 
-    def rows(self) -> list[tuple[StepVerdict | None, str]]:
-        """Return each step with what is to be said of it.
-
-        What keeps steps from being judged is no one step's: it stands once, in a row without one.
-        """
-        rows: list[tuple[StepVerdict | None, str]] = []
+    def rows(self) -> list[list[StepVerdict]]:
+        """Return the steps of each row: those that one run keeps from being judged share one."""
+        rows: list[list[StepVerdict]] = []
         for step in self.steps:
-            if not step.run_failed:
-                rows.append((step, step.told))
-                continue
-            if (None, step.told) not in rows:
-                rows.append((None, step.told))
-            rows.append((step, "see above"))
+            alike = (row for row in rows if row[0].run_failed and row[0].told == step.told)
+            if step.run_failed and (row := next(alike, None)):
+                row.append(step)
+            else:
+                rows.append([step])
         return rows
 
     def __rich__(self) -> RenderableType:
         """Return the verdict as a table, the hints that were asked for, and the summary."""
         table = Table("step", "", "what must be true", show_lines=True)
-        for step, text in self.rows():
-            number, mark, title = "", Text(), "What keeps steps from being judged"
-            if step:
-                number, title = str(step.number), step.title
-                mark = Text("met", MET) if step.passed else Text("not yet", UNMET)
-                mark = Text("not judged") if step.run_failed else mark
-            paragraphs = [Text(title, "bold")] + ([Text(text)] if text else [])
-            table.add_row(number, mark, Group(*paragraphs))
+        for step, *others in self.rows():
+            numbers = "\n".join(str(each.number) for each in (step, *others))
+            title = "Why these steps were not judged" if others else step.title
+            mark = Text("met", MET) if step.passed else Text("not yet", UNMET)
+            mark = Text("not judged") if step.run_failed else mark
+            paragraphs = [Text(title, "bold")] + ([Text(step.told)] if step.told else [])
+            table.add_row(numbers, mark, Group(*paragraphs))
         hints = [
             Text(f"Hints for step {step.number}\n{hints.in_words(self.hint_level)}\n")
             for step, hints in self.hinted
@@ -178,7 +177,8 @@ class ExerciseVerdict(Displayed):
         ]
         if self.hint_level and self.question_about_failure:
             hints = [Text(f"A hint: {self.question_about_failure}\n")]
-        return Group(table, *hints, Text(f"{self.summary} ({self.seconds:.1f} s)"))
+        offer = [Text(self.offered_hint)] if self.offered_hint else []
+        return Group(table, *hints, Text(f"{self.summary} ({self.seconds:.1f} s)"), *offer)
 
     def in_notebook(self) -> tuple[RenderableType, str]:
         """Return the table, and folded hints: of the first step without, or of all if asked for."""

@@ -147,7 +147,7 @@ def challenge(
     show: Annotated[bool, typer.Option("--show", help="Only show the leaderboard.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Judge artists_resnet.py in up to 2 minutes. Exit status 0: no part is without points."""
+    """Judge artists_resnet.py in up to 2 minutes. Exit status 0: every part has points."""
     from hvdcourse.commands.challenge import judge_and_show, show_leaderboard
 
     if show:
@@ -211,11 +211,11 @@ def solution(name: Name, step: Annotated[str, typer.Argument(help="The step's nu
 
 @app.command()
 def reset(name: Name) -> None:
-    """Put an exercise's script back as it came; your own is copied first."""
+    """Restore an exercise's original script; yours is kept as a dated copy."""
     script = name.removesuffix(".py")
     script = script if script == CHALLENGE else find_exercise(name).name
     copy = reset_script(script)
-    print(f"source_code/{script}.py is as it came.")
+    print(f"source_code/{script}.py is the original again.")
     if copy is not None:
         print(f"Your version: {copy}")
 

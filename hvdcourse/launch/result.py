@@ -135,8 +135,8 @@ class RunResult:
             )
             if len({rank.position for rank in self.ranks if rank.position}) > 1:
                 parts.append(
-                    "The ranks stand in different places. Every rank must come to "
-                    "the same collectives, equally often and in the same order."
+                    "The ranks wait at different lines. Every rank must call the same "
+                    "collectives, equally often and in the same order."
                 )
         elif first is None:
             parts.append(f"The run did not end well: {self.reason}.")

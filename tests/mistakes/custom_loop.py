@@ -189,7 +189,7 @@ ROUNDS = (
             4,
             "the same order in each epoch",
             (SHARE, SHARE.replace(", epoch=epoch", "")),
-            said="the images come in another order in each epoch",
+            said="the images come in a different order in each epoch",
         ),
         mistake(
             5,

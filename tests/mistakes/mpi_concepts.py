@@ -53,7 +53,7 @@ ROUNDS = (
                 "every = hvd.allgather(rows).numpy(); regrouped = every[labels[every]"
                 " % size == rank]",
             ),
-            said=("on the rank that held them", "not its own"),
+            said=("on the rank that held them", "that belong to other ranks"),
         ),
         mistake(
             7,
@@ -133,7 +133,7 @@ ROUNDS = (
             6,
             "rows that are not sorted by destination",
             ('rows[np.argsort(destination, kind="stable")]', "rows"),
-            said="not its own",
+            said="that belong to other ranks",
         ),
         mistake(
             7,
@@ -145,7 +145,7 @@ ROUNDS = (
             8,
             "one writer a host",
             (WRITER, WRITER.replace("rank == 0", "hvd.local_rank() == 0")),
-            said="in the end it has 2",
+            said="at the end it has 2",
         ),
     ),
     together(
@@ -163,7 +163,7 @@ ROUNDS = (
                 "each = len(images) // size; end = (rank + 1) * each if rank < size - 1 else "
                 "len(images); rows = np.arange(rank * each, end)",
             ),
-            said="no rank has over one image more than another",
+            said="the shares differ by at most one image",
         ),
         mistake(
             3,
@@ -218,7 +218,7 @@ ROUNDS = (
                 "each = -(-len(images) // size); rows = np.arange(len(images))"
                 "[rank * each : (rank + 1) * each]",
             ),
-            said="no rank has over one image more than another",
+            said="the shares differ by at most one image",
         ),
         mistake(
             4,
@@ -290,7 +290,7 @@ ROUNDS = (
             6,
             "rows in one byte",
             (ALLTOALL, ALLTOALL.replace("in_order,", "in_order.astype(np.uint8),")),
-            said="not its own",
+            said="that belong to other ranks",
         ),
         mistake(
             7,
@@ -307,7 +307,7 @@ ROUNDS = (
             "a barrier before the writing, and a look for the file",
             (WRITER, f"{BARRIER}{WRITER}".replace("barrier", "early")),
             (BARRIER, "    while not arguments.summary.exists():\n        time.sleep(0.1)\n"),
-            said=("rank 1: read 0 lines", "beside one of an earlier run"),
+            said=("rank 1: read 0 lines", "plus one from an earlier run"),
         ),
     ),
     together(
@@ -327,7 +327,7 @@ ROUNDS = (
             8,
             "written only where no earlier run has",
             (WRITER, WRITER.replace("0:", "0 and not arguments.summary.exists():")),
-            said="in the end it has 0, beside one of an earlier run",
+            said="at the end it has 0, plus one from an earlier run",
         ),
         crashes=True,
     ),

@@ -66,7 +66,7 @@ ROUNDS = (
                 SENDRECV,
                 "communicator.Sendrecv(outgoing, dest=before, recvbuf=incoming, source=after)",
             ),
-            said="On 3 ranks the script did not end well.",
+            said="On 3 ranks the script did not finish.",
         ),
         spoiled=(3, 4),
         crashes=True,

@@ -25,19 +25,19 @@ ROUNDS = (
             2,
             "20 gradients, as in the recorded timelines",
             (NEGOTIATION, NEGOTIATION.replace("np.mean", "sum") + " / 20"),
-            said=" ms, not ",
+            said=" ms; it should be ",
         ),
         mistake(
             3,
             "20 gradients, as in the recorded timelines",
             (FUSION, "return 20 / allreduces"),
-            said=", not ",
+            said="; it should be ",
         ),
         mistake(
             4,
             "below 0 where all is hidden",
             (EXPOSED, 'return end - step["BACKWARD"][0].end'),
-            said=" ms, not 0.00",
+            said=" ms; it should be 0.00",
         ),
     ),
     together(
@@ -108,9 +108,11 @@ ROUNDS = (
             3,
             "whole numbers",
             (FUSION, "return len(sends) // allreduces"),
-            said=".00, not ",
+            said=".00; it should be ",
         ),
-        mistake(4, "the first to end", (LAST, LAST.replace("max", "min")), said=" ms, not "),
+        mistake(
+            4, "the first to end", (LAST, LAST.replace("max", "min")), said=" ms; it should be "
+        ),
     ),
     together(
         mistake(
@@ -121,19 +123,19 @@ ROUNDS = (
                 'spans = step["NEGOTIATE_ALLREDUCE"]\n'
                 "    return max(span.end for span in spans) - min(span.start for span in spans)",
             ),
-            said=" ms, not ",
+            said=" ms; it should be ",
         ),
         mistake(
             3,
             "starts that are equal to the microsecond",
             (FUSION, "return len(sends) / len({send.start for send in sends})"),
-            said=", not ",
+            said="; it should be ",
         ),
         mistake(
             4,
             "the mean end",
             (LAST, LAST.replace("max(", "np.mean([").replace('"ALLREDUCE"])', '"ALLREDUCE"]])')),
-            said=" ms, not ",
+            said=" ms; it should be ",
         ),
     ),
     events_and_straggler(
@@ -145,19 +147,17 @@ ROUNDS = (
             (SPAN, SPAN.replace('event["pid"]', 'begin["pid"]')),
             said="ms; in the file it is of tensor",
         ),
-        mistake(5, "the first", (LATEST, LATEST.replace("max", "min")), said="was the last"),
+        mistake(5, "the first", (LATEST, LATEST.replace("max", "min")), said="you name rank"),
     ),
     events_and_straggler(
         mistake(
             1, "microseconds", (TIMES, TIMES.replace(" / 1000", "")), said="your span ALLREDUCE of"
         ),
-        mistake(
-            5, "the largest", (MEANS, MEANS.replace("np.mean", "max")), said=" ms, and not by "
-        ),
+        mistake(5, "the largest", (MEANS, MEANS.replace("np.mean", "max")), said=" ms, not by "),
     ),
     events_and_straggler(
         mistake(1, "a queue", (STACK, STACK.replace("()", "(0)")), said="your span ALLREDUCE of"),
-        mistake(5, "the sum", (MEANS, MEANS.replace("np.mean", "sum")), said=" ms, and not by "),
+        mistake(5, "the sum", (MEANS, MEANS.replace("np.mean", "sum")), said=" ms, not by "),
     ),
     events_and_straggler(
         mistake(
@@ -170,7 +170,7 @@ ROUNDS = (
             5,
             "later than rank 0",
             (DELAY, "delays[rank].append(moment - of_rank[0])"),
-            said=" ms, and not by ",
+            said=" ms, not by ",
         ),
     ),
     events_and_straggler(
@@ -184,7 +184,7 @@ ROUNDS = (
             5,
             "seconds",
             ("return rank, means[rank]", "return rank, means[rank] / 1000"),
-            said=" ms, and not by ",
+            said=" ms, not by ",
         ),
     ),
 )

@@ -107,7 +107,7 @@ def check_resumed(run: ObservedRun, whole: ObservedRun) -> None:
     ]
     demand(
         "the resumed run ends with the weights of a run that was never killed: the optimizer's "
-        "state came back too, and its gradients are still averaged",
+        "state is loaded (step 7) and broadcast (step 4), and its gradients are still averaged",
         [away < COMPRESSED / 10 for away in far],
         far_away(far, "the other run's weights"),
     )

@@ -65,7 +65,7 @@ def printed_losses(rank: ObservedRank, losses: np.ndarray) -> list[float]:
 def check_uneven_shards(run: ObservedRun) -> None:
     steps = [len(notes(rank, "update")) / run.arguments["epochs"] for rank in run.ranks]
     demand(
-        "all ranks make equally many steps in an epoch",
+        "all ranks make the same number of steps in an epoch",
         [made == steps[0] for made in steps],
         [f"made {made:g}" for made in steps],
     )

@@ -97,15 +97,17 @@ def check_share(run: ObservedRun) -> None:
     shares, count = own_rows(run), count_images(run)
     lengths = [len(rows) for rows in shares]
     times = np.bincount(np.concatenate(shares), minlength=count)
-    lines = [f"{len(rows)} images, {in_short(rows)}" for rows in shares]
+    lines = [
+        f"rank {rank}: {len(rows)} images, {in_short(rows)}" for rank, rows in enumerate(shares)
+    ]
     if (times != 1).any():
         without, several = (times == 0).sum(), (times > 1).sum()
-        lines[-1] += f"; images without a rank: {without}, with several ranks: {several}"
-    demand(
-        f"each of the {count} images belongs to exactly one rank, and no rank has over one "
-        "image more than another",
-        [(times == 1).all() and max(lengths) - min(lengths) <= 1],
-        lines,
+        lines.append(f"all ranks: images without a rank: {without}, with several ranks: {several}")
+    demand_of_run(
+        f"each of the {count} images belongs to exactly one rank, and the shares differ by at most "
+        "one image",
+        (times == 1).all() and max(lengths) - min(lengths) <= 1,
+        *lines,
     )
 
 
@@ -213,7 +215,9 @@ def check_regroup(run: ObservedRun) -> None:
     lines = []
     for rank, rows in enumerate(regrouped):
         missing, extra = len(set(expected[rank]) - set(rows)), len(set(rows) - set(expected[rank]))
-        lines.append(f"has {len(rows)} images: {missing} missing, {extra} not its own")
+        lines.append(
+            f"has {len(rows)} images: {missing} missing, {extra} that belong to other ranks"
+        )
     demand_by_collective(
         "rank r has exactly the images whose digit d, on the rank that held them, has "
         "d % size == r, by a collective",
@@ -254,12 +258,12 @@ def check_one_writer(run: ObservedRun) -> None:
     texts = [*map(str, run.reported("summary")), path.read_text() if path.exists() else ""]
     *read, written = (text.removeprefix(EARLIER_LINE).count("\n") for text in texts)
     lines = [f"read {counted(count, 'line')} from the summary" for count in read]
-    lines[-1] += f"; in the end it has {written}"
+    lines[-1] += f"; at the end it has {written}"
     if texts[-1].startswith(EARLIER_LINE):
-        lines[-1] += ", beside one of an earlier run"
+        lines[-1] += ", plus one from an earlier run"
     demand_by_collective(
         "one rank writes the summary, and every rank finds its one line there, after a collective "
-        "that has it wait",
+        "that makes it wait",
         [written == count == 1 for count in read],
         took_part(run, *AROUND_THE_WRITING),
         lines,

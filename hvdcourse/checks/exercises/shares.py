@@ -54,8 +54,8 @@ def check_shares(run: ObservedRun) -> None:
         for of_rank in batches
     ]
     expected = (
-        f"in each epoch {together(run.np)} on each of the {count} images once, in equally many "
-        "steps"
+        f"in each epoch {together(run.np)} on each of the {count} images once, "
+        "in the same number of steps"
     )
     demand(expected, [len(steps) == 1 and not next(iter(steps)) % epochs], lines)
     per_epoch = next(iter(steps)) // epochs
@@ -92,7 +92,7 @@ def check_shuffled_shares(run: ObservedRun) -> None:
     batches = [notes(rank, "trained") for rank in run.ranks]
     steps = len(batches[0]) // run.arguments["epochs"]
     demand(
-        "the images come in another order in each epoch",
+        "the images come in a different order in each epoch",
         [of_rank[:steps] != of_rank[-steps:] for of_rank in batches],
         ["in the last epoch they come as in the first" for _ in batches],
     )

@@ -138,7 +138,10 @@ def demand_numbers(
         met = np.isclose(seen, right, **CLOSE)
         if not met.all():
             step = int(np.argmin(met))
-            lines.append(f"{name}, step {step + 1}: {seen[step]:.2f}{unit}, not {right[step]:.2f}")
+            lines.append(
+                f"{name}, step {step + 1}: you have {seen[step]:.2f}{unit}; it should be "
+                f"{right[step]:.2f}{unit}"
+            )
         alike = {mistake for mistake, wrong in mistakes if np.allclose(seen, wrong, **CLOSE)}
         possible = alike if possible is None else possible & alike
     if lines:
@@ -232,10 +235,13 @@ def check_straggler(run: ObservedRun) -> None:
             latest, right = int(delays.idxmax()), delays.max()
             where = f"{name}, step {number}"
             if not np.isclose(delays.get(rank, np.nan), right, **CLOSE):
-                line = f"{where}: rank {rank}, and rank {latest} was the last, {right:.2f} ms late"
+                line = f"{where}: you name rank {rank}; it is rank {latest}, {right:.2f} ms late"
                 raise Unmet(expected, [line])
             if not np.isclose(delay, right, **CLOSE):
-                line = f"{where}: rank {rank} by {delay:.2f} ms, and not by {right:.2f} ms"
+                line = (
+                    f"{where}: rank {rank} is right, but it is late by {right:.2f} ms, not by "
+                    f"{delay:.2f} ms"
+                )
                 raise Unmet(expected, [line])
 
 

@@ -80,7 +80,7 @@ def check_mean_gradient(run: ObservedRun) -> None:
     used = [gradients(rank, "update") for rank in run.ranks]
     counts = [(len(computed), len(applied)) for computed, applied in zip(own, used, strict=True)]
     demand(
-        "all ranks make equally many updates, one for each gradient",
+        "all ranks make the same number of updates, one for each gradient",
         [len({count for pair in counts for count in pair}) == 1],
         [f"{computed} gradients, {applied} updates" for computed, applied in counts],
     )
