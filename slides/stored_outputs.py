@@ -12,7 +12,7 @@ import nbformat
 from hvdcourse.errors import BadInput
 from hvdcourse.paths import NOTEBOOKS
 
-_COLOUR = re.compile(r"\x1b\[[0-9;]*m")
+_COLOR = re.compile(r"\x1b\[[0-9;]*m")
 
 
 def cell_with(notebook: str, text: str) -> Mapping[str, Any]:
@@ -77,7 +77,7 @@ def stored_text(notebook: str, text: str, lines: str = "", cut: str = "") -> lis
         for output in cell_with(notebook, text).get("outputs", [])
         if output.output_type in ("stream", "execute_result")
     ]
-    stored = _COLOUR.sub("", "\n".join(texts)).splitlines()
+    stored = _COLOR.sub("", "\n".join(texts)).splitlines()
     kept = [line for line in stored if line.strip() and re.search(lines, line)]
     if not kept:
         raise BadInput(f"{notebook}, {text!r}: no stored line has {lines!r}")

@@ -61,8 +61,8 @@ def train_set(x, y, batch_size):
     # Step 4: In each epoch the ranks, together, train on each image once, in an order that is new
     # in each epoch. Dataset.shard gives each rank a share. The shares may differ by an image, and
     # so by a batch; but all ranks must make the same number of steps, or the last allreduce
-    # waits forever. `batches`, which is imported, knows how many images belong in each of this rank's
-    # batches, and Dataset.rebatch cuts batches to such lengths.
+    # waits forever. `batches`, which is imported, knows how many images belong in each of this
+    # rank's batches, and Dataset.rebatch cuts batches to such lengths.
     #: return ds.shuffle(len(x)).batch(batch_size).prefetch(2)
     # A rank keeps its share and shuffles within it. Batches that are full but for the last could
     # be one more on one rank than on another, where the averaging would wait forever.

@@ -188,12 +188,12 @@ def portable(output: nbformat.NotebookNode) -> nbformat.NotebookNode:
     # A page has no widgets: it shows the text or the picture that comes with one.
     data.pop(WIDGET, None)
     if "image/png" in data:
-        data["image/png"] = of_few_colours(data["image/png"])
+        data["image/png"] = of_few_colors(data["image/png"])
     return output
 
 
-def of_few_colours(png: str) -> str:
-    """Return a plot in base64 with a palette of 256 colours, which takes a third of the room."""
+def of_few_colors(png: str) -> str:
+    """Return a plot in base64 with a palette of 256 colors, which takes a third of the room."""
     small = BytesIO()
     image = Image.open(BytesIO(b64decode(png)))
     image.convert("RGB").quantize(256).save(small, "PNG", optimize=True)

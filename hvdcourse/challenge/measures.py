@@ -8,7 +8,7 @@ import numpy as np
 from hvdcourse.challenge.evidence import Gallery
 from hvdcourse.checks.evidence import ObservedRank, ObservedRun
 from hvdcourse.checks.exercises.training_notes import notes
-from hvdcourse.rank.thumbnails import recognised
+from hvdcourse.rank.thumbnails import recognized
 
 
 def images_by_step(run: ObservedRun) -> np.ndarray:
@@ -28,7 +28,7 @@ def last_answers(rank: ObservedRank, gallery: Gallery) -> dict[int, int]:
     answers = notes(rank, "answers")
     images = [image for note in answers for image in note["images"]]
     classes = [answer for note in answers for answer in note["classes"]]
-    numbers = recognised(images, gallery.test_views[:1]).tolist()
+    numbers = recognized(images, gallery.test_views[:1]).tolist()
     return {n: answer for n, answer in zip(numbers, classes, strict=True) if n >= 0}
 
 

@@ -35,7 +35,7 @@ from hvdcourse.checks.exercises.training_notes import (
     notes,
     weights_before,
 )
-from hvdcourse.rank.thumbnails import recognised
+from hvdcourse.rank.thumbnails import recognized
 
 # Points of a share: none up to the first number, all from the second one on.
 THROUGHPUT, ACCURACY = (1.0, 3.0), (0.5, 0.9)
@@ -77,7 +77,7 @@ def check_each_image_once(run: ObservedRun, gallery: Gallery, epochs: int) -> No
         images = [
             image for of_rank in batches for batch in of_rank[part] for image in batch["images"]
         ]
-        times: Counter[int] = Counter(recognised(images, gallery.train_views).tolist())
+        times: Counter[int] = Counter(recognized(images, gallery.train_views).tolist())
         if times.pop(-1, 0):
             raise Unmet(expected, ["some images are not among those of --data; crops and shifts of "
                                    "images belong into the model, as layers"])  # fmt: skip

@@ -24,7 +24,7 @@ class PartScore:
 
 @dataclass(frozen=True, repr=False)
 class Score(Displayed):
-    """A program's score. ``seconds`` is what the judgement took.
+    """A program's score. ``seconds`` is what the judgment took.
 
     ``report`` says how it classified the test images; None without a run on all images.
     """

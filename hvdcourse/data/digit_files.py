@@ -9,7 +9,7 @@ from hvdcourse.data.sets import load
 
 
 def write_digits(folder: str | Path, train: int, test: int, pixels: int) -> ImageFolder:
-    """Write digits as grey PNG files ``train/<digit>/<number>.png`` and ``test/…``.
+    """Write digits as gray PNG files ``train/<digit>/<number>.png`` and ``test/…``.
 
     They are enlarged, so that reading and decoding a file costs about what it costs with photos.
 

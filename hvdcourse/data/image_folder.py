@@ -58,7 +58,7 @@ def find_images(folder: str | Path) -> ImageFolder:
 def read_images(paths: Sequence[Path], image_size: tuple[int, int] | None = None) -> np.ndarray:
     """Read image files into memory: a second for about 5,000 of 32x32 pixels.
 
-    Grey images and images with a palette or transparency become red, green and blue.
+    Gray images and images with a palette or transparency become red, green and blue.
 
     Args:
         paths: the files, JPEG or PNG.

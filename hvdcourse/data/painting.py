@@ -27,9 +27,9 @@ class Painter:
         train: how many pictures to train on.
         test: how many pictures to test on.
         compositions: where it is light and dark; one of them is drawn by lot for each picture.
-        home: the hue that the painter loves best, in turns around the colour circle.
+        home: the hue that the painter loves best, in turns around the color circle.
         hues: offsets from the picture's main hue, which lies somewhere about home.
-        saturation: of all colours, in 0…1.
+        saturation: of all colors, in 0…1.
         contrast: how far light and dark are apart, in 0…1.
         field: which way the strokes run.
         stroke: their shape, a key of ``STROKES``.
@@ -59,9 +59,9 @@ def paint(painter: Painter, rng: np.random.Generator) -> Image.Image:
     tone = painter.compositions[rng.integers(len(painter.compositions))](rng)
     palette = make_palette(painter, rng)
     angle = painter.field(rng)
-    grey = lay_ground(tone, palette)
-    draw_strokes(ImageDraw.Draw(grey), painter, tone, palette, angle, rng)
-    pixels = np.asarray(grey.resize((PIXELS, PIXELS), Image.Resampling.BOX), np.float32)
+    gray = lay_ground(tone, palette)
+    draw_strokes(ImageDraw.Draw(gray), painter, tone, palette, angle, rng)
+    pixels = np.asarray(gray.resize((PIXELS, PIXELS), Image.Resampling.BOX), np.float32)
     pixels = pixels * painter.texture(rng)[..., None]
     return Image.fromarray(photograph(pixels, rng))
 
@@ -169,7 +169,7 @@ def field_any(rng: np.random.Generator) -> Map:
 
 
 def make_palette(painter: Painter, rng: np.random.Generator) -> np.ndarray:
-    """Return 3 colours from dark to light for each hue: float of shape (hues, 3, 3) in 0…255."""
+    """Return 3 colors from dark to light for each hue: float of shape (hues, 3, 3) in 0…255."""
     main, mood = rng.normal(painter.home, 0.14), rng.normal(0, 0.06)
     spread = painter.contrast / 2 * rng.uniform(0.8, 1.2)
     saturation = np.clip(painter.saturation + rng.normal(0, 0.07), 0.05, 1)
@@ -204,20 +204,20 @@ def draw_strokes(
     level = np.clip(tone(y, x) + rng.normal(0, 0.15, count), 0, 0.999)
     hue = rng.integers(len(palette), size=count)
     shade = np.floor(level * 3).astype(int)
-    colours = (palette[hue, shade] + rng.normal(0, 8, (count, 3))).clip(0, 255).astype(int)
+    colors = (palette[hue, shade] + rng.normal(0, 8, (count, 3))).clip(0, 255).astype(int)
     mean = [[painter.length], [painter.width]]
     length, width = LARGE * (rng.uniform(0.75, 1.25, (2, count)) * mean)
     turn = angle(y, x) + rng.normal(0, 0.1, count)
     outline, draw = STROKES[painter.stroke]
     outlines = outline(LARGE * x, LARGE * y, turn, length, width).tolist()
     widths = np.maximum(1, np.rint(width)).astype(int).tolist()
-    for points, thick, degrees, colour in zip(
-        outlines, widths, np.degrees(turn).tolist(), colours.tolist(), strict=True
+    for points, thick, degrees, color in zip(
+        outlines, widths, np.degrees(turn).tolist(), colors.tolist(), strict=True
     ):
-        draw(canvas, points, thick, degrees, tuple(colour))
+        draw(canvas, points, thick, degrees, tuple(color))
 
 
-# Textures: what the colours are multiplied by, about 1, of shape (PIXELS, PIXELS).
+# Textures: what the colors are multiplied by, about 1, of shape (PIXELS, PIXELS).
 
 
 def texture_smooth(rng: np.random.Generator) -> np.ndarray:

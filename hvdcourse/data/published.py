@@ -51,15 +51,15 @@ class PublishedSet:
 def read_npz(paths: list[Path]) -> Arrays:
     """Read ``mnist.npz``."""
     with np.load(paths[0]) as arrays:
-        return _grey(*(arrays[name] for name in ("x_train", "y_train", "x_test", "y_test")))
+        return _gray(*(arrays[name] for name in ("x_train", "y_train", "x_test", "y_test")))
 
 
 def read_idx_files(paths: list[Path]) -> Arrays:
     """Read train images, train labels, test images and test labels from gzipped IDX files."""
-    return _grey(*map(read_idx, paths))
+    return _gray(*map(read_idx, paths))
 
 
-def _grey(images: np.ndarray, labels: np.ndarray, tests: np.ndarray, answers: np.ndarray) -> Arrays:
+def _gray(images: np.ndarray, labels: np.ndarray, tests: np.ndarray, answers: np.ndarray) -> Arrays:
     return images[..., None], labels.astype(np.int64), tests[..., None], answers.astype(np.int64)
 
 

@@ -41,14 +41,14 @@ Outline = Callable[..., np.ndarray]
 Draw = Callable[[ImageDraw.ImageDraw, list[float], int, float, tuple[int, ...]], None]
 
 STROKES: dict[str, tuple[Outline, Draw]] = {
-    "dash": (ends, lambda canvas, at, width, _, colour: canvas.line(at, colour, width)),
+    "dash": (ends, lambda canvas, at, width, _, color: canvas.line(at, color, width)),
     # A third of a circle.
     "arc": (
         boxes,
-        lambda canvas, at, width, turn, colour: canvas.arc(at, turn, turn + 130, colour, width),
+        lambda canvas, at, width, turn, color: canvas.arc(at, turn, turn + 130, color, width),
     ),
-    "dot": (boxes, lambda canvas, at, width, _, colour: canvas.ellipse(at, colour)),
-    "ring": (boxes, lambda canvas, at, width, _, colour: canvas.ellipse(at, None, colour, width)),
-    "block": (rectangles, lambda canvas, at, width, _, colour: canvas.polygon(at, colour)),
-    "wedge": (triangles, lambda canvas, at, width, _, colour: canvas.polygon(at, colour)),
+    "dot": (boxes, lambda canvas, at, width, _, color: canvas.ellipse(at, color)),
+    "ring": (boxes, lambda canvas, at, width, _, color: canvas.ellipse(at, None, color, width)),
+    "block": (rectangles, lambda canvas, at, width, _, color: canvas.polygon(at, color)),
+    "wedge": (triangles, lambda canvas, at, width, _, color: canvas.polygon(at, color)),
 }

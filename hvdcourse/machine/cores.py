@@ -47,7 +47,7 @@ def split_cores(local_rank: int, local_size: int) -> list[int]:
     Every TensorFlow process otherwise starts one thread a core, so that ranks on one machine
     fight for the same cores. Nothing is done on a machine with NVIDIA GPUs (there the GPU does the
     work, and drivers choose cores near it), or where ``HVDCOURSE_SPLIT_CORES=0`` asks for the
-    unsplit behaviour. A process that is alone keeps all cores. In a container that is allowed less
+    unsplit behavior. A process that is alone keeps all cores. In a container that is allowed less
     time than that of the cores it sees, no core is its own: only the threads are fewer.
 
     Call it before TensorFlow runs its first operation: later its threads exist already.

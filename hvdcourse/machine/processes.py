@@ -56,7 +56,7 @@ def signal_and_wait(
     settle: float,
 ) -> list[psutil.Process]:
     """Send each listed process the signal once, until none is left or the time is over."""
-    signalled: set[psutil.Process] = set()
+    signaled: set[psutil.Process] = set()
     deadline = time.monotonic() + seconds
     none_since: float | None = None
     while True:
@@ -71,8 +71,8 @@ def signal_and_wait(
         elif now - none_since >= settle:
             return []
         for process in alive:
-            if number is not None and process not in signalled:
-                signalled.add(process)
+            if number is not None and process not in signaled:
+                signaled.add(process)
                 with suppress(psutil.Error):
                     process.send_signal(number)
         time.sleep(TICK_SECONDS)

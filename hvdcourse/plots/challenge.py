@@ -8,7 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from hvdcourse.plots.palette import BLUE, DARK_GREY, GREEN, INK, ORANGE, VERMILION
+from hvdcourse.plots.palette import BLUE, DARK_GRAY, GREEN, INK, ORANGE, VERMILION
 from hvdcourse.plots.subplots import subplots
 
 # Parts that measure something; all others ask whether the program is right.
@@ -77,7 +77,7 @@ def draw_curves(axes: Axes, history: Mapping[str, Sequence[float]]) -> None:
     axes.set_ylabel("test accuracy, all images", color=BLUE)
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     axes.spines[["top", "right"]].set_visible(False)
-    axes.grid(axis="y", color=DARK_GREY, alpha=0.15)
+    axes.grid(axis="y", color=DARK_GRAY, alpha=0.15)
     if history.get("loss"):
         loss = axes.twinx()
         loss.plot(epochs, history["loss"], "s--", color=VERMILION, markersize=3)

@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator
 
-from hvdcourse.plots.palette import BLUE, DARK_GREY, INK, LIGHT_GREY, TINTS, VERMILION, WHITE
+from hvdcourse.plots.palette import BLUE, DARK_GRAY, INK, LIGHT_GRAY, TINTS, VERMILION, WHITE
 
 # Inches.
 _STEP, _TALLEST = 0.17, 14.0
@@ -29,7 +29,7 @@ LABELS = {
     Mark.MET: ("met", BLUE),
     Mark.STOPPED: ("first step not met", VERMILION),
     Mark.UNMET: ("not met, after that step", TINTS[1]),
-    Mark.NOT_CHECKED: ("not checked", LIGHT_GREY),
+    Mark.NOT_CHECKED: ("not checked", LIGHT_GRAY),
 }
 
 
@@ -50,9 +50,9 @@ def plot_class(
     bars, grid = figure.subplots(2, 1, sharex=True, height_ratios=(1.3, max(height, _STEP)))
     numbers = [number for count in exercises.values() for number in range(1, count + 1)]
     _draw_stops(bars, (cells == Mark.STOPPED).sum(axis=0), numbers)
-    colours = ListedColormap([LABELS[mark][1] for mark in Mark])
+    colors = ListedColormap([LABELS[mark][1] for mark in Mark])
     edges = (np.arange(columns + 1) + 0.5, np.arange(rows + 1) - 0.5)
-    grid.pcolormesh(*edges, cells, cmap=colours, vmin=0, vmax=len(Mark) - 1, edgecolor=WHITE)
+    grid.pcolormesh(*edges, cells, cmap=colors, vmin=0, vmax=len(Mark) - 1, edgecolor=WHITE)
     # Who cannot tell the colors apart sees a dot.
     row, column = np.nonzero(cells == Mark.STOPPED)
     grid.plot(column + 1, row, ".", color=WHITE, markersize=3)
@@ -65,7 +65,7 @@ def plot_class(
     grid.spines[:].set_visible(False)
     grid.tick_params(length=0)
     _name_exercises(bars, grid, exercises)
-    shown = [Patch(color=colour, label=label) for label, colour in LABELS.values()]
+    shown = [Patch(color=color, label=label) for label, color in LABELS.values()]
     figure.legend(handles=shown, loc="outside upper center", ncols=len(shown), frameon=False)
     return figure
 
@@ -91,4 +91,4 @@ def _name_exercises(bars: Axes, grid: Axes, exercises: Mapping[str, int]) -> Non
     grid.set_xticks((starts + ends + 1) / 2, exercises, rotation=90, fontsize=8)
     for end in ends[:-1]:
         for axes in (bars, grid):
-            axes.axvline(end + 0.5, color=DARK_GREY, linewidth=0.7)
+            axes.axvline(end + 0.5, color=DARK_GRAY, linewidth=0.7)

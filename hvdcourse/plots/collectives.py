@@ -64,14 +64,14 @@ def plot_bytes(sent: Mapping[str, Mapping[int, Sequence[int]]], size: int) -> Fi
         "parameter_server": (VERMILION, "s", line - 1, r"$(n-1)\,S$"),
         "ring": (BLUE, "o", 2 * (line - 1) / line, r"$2\,(n-1)/n \cdot S$"),
     }
-    for place, (method, (colour, marker, vectors, formula)) in enumerate(drawn.items()):
+    for place, (method, (color, marker, vectors, formula)) in enumerate(drawn.items()):
         label = method.replace("_", " ")
         most = max(sent[method])
         megabytes = [count / 1e6 for count in sent[method][most]]
-        left.bar(np.arange(most) + (place - 0.5) * 0.4, megabytes, 0.4, color=colour, label=label)
-        right.plot(line, vectors * size / 1e6, color=colour, label=f"{label}: {formula}")
+        left.bar(np.arange(most) + (place - 0.5) * 0.4, megabytes, 0.4, color=color, label=label)
+        right.plot(line, vectors * size / 1e6, color=color, label=f"{label}: {formula}")
         busiest = [max(counts) / 1e6 for counts in sent[method].values()]
-        right.plot(list(sent[method]), busiest, marker, color=colour, label=f"{label}, measured")
+        right.plot(list(sent[method]), busiest, marker, color=color, label=f"{label}, measured")
     left.set(title=f"every rank, n = {most}", xlabel="rank", ylabel="data sent (MB)")
     left.set_xticks(range(most))
     right.set(title="the busiest rank", xlabel="number of ranks n", ylabel="data sent (MB)")

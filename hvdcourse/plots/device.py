@@ -6,7 +6,7 @@ import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator
 
-from hvdcourse.plots.palette import BLUE, DARK_GREY, GREEN, GREY, INK, ORANGE, VERMILION
+from hvdcourse.plots.palette import BLUE, DARK_GRAY, GRAY, GREEN, INK, ORANGE, VERMILION
 from hvdcourse.plots.subplots import subplots
 
 
@@ -26,8 +26,8 @@ def plot_batch_sizes(times: Mapping[int, Sequence[float]], t0: float, t1: float)
     )
     line = np.geomspace(sizes[0], sizes[-1], 100)
     axes.plot(line, line / (t0 + line * t1), color=VERMILION, label=r"fit $B / (t_0 + B\,t_1)$")
-    axes.plot(line, line / t0, ":", color=DARK_GREY, label=r"overhead alone: $B / t_0$")
-    axes.axhline(1 / t1, linestyle="--", color=DARK_GREY, label=r"images alone: $1 / t_1$")
+    axes.plot(line, line / t0, ":", color=DARK_GRAY, label=r"overhead alone: $B / t_0$")
+    axes.axhline(1 / t1, linestyle="--", color=DARK_GRAY, label=r"images alone: $1 / t_1$")
     spread = [middle - slow, fast - middle]
     axes.errorbar(
         sizes, middle, spread, fmt="o", color=BLUE, capsize=4,
@@ -60,8 +60,8 @@ def plot_roofline(
     figure, axes = subplots(figsize=(7, 4))
     across = np.geomspace(0.03, 1000, 200)
     roof = np.minimum(operations, across * moved)
-    axes.plot(across, roof / 1e9, color=DARK_GREY, label="roof: min(P, I W)")
-    axes.axvline(operations / moved, color=GREY, linestyle=":", label="I = P / W")
+    axes.plot(across, roof / 1e9, color=DARK_GRAY, label="roof: min(P, I W)")
+    axes.axvline(operations / moved, color=GRAY, linestyle=":", label="I = P / W")
     intensity, reached = np.transpose(list(steps.values()))
     # No line between the points: where they crowd on the plateau it would only show noise.
     axes.plot(intensity, reached / 1e9, "o", color=BLUE, label="training step, by batch size")
@@ -103,7 +103,7 @@ def plot_pipelines(speeds: Mapping[str, Sequence[float]], ceiling: float) -> Fig
     for place, of_pipeline in enumerate(speeds.values()):
         axes.plot(of_pipeline, [place] * len(of_pipeline), "o", color=BLUE, alpha=0.6)
         axes.plot(np.median(of_pipeline), place, "|", color=INK, markersize=18, markeredgewidth=2)
-    axes.axvline(ceiling, color=DARK_GREY, linestyle="--")
+    axes.axvline(ceiling, color=DARK_GRAY, linestyle="--")
     axes.annotate("the device alone", (ceiling, -0.6), (-4, 0), textcoords="offset points",
                   ha="right", va="center", fontsize=9)  # fmt: skip
     axes.set_yticks(range(len(speeds)), list(speeds))

@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from hvdcourse.launch.result import RunResult
-from hvdcourse.plots.palette import COLOURS, INK, LIGHT_GREY
+from hvdcourse.plots.palette import COLORS, INK, LIGHT_GRAY
 from hvdcourse.plots.subplots import subplots
 
 # After a change of the workers: in so many epochs the lowest accuracy is looked for.
@@ -89,7 +89,7 @@ def plot_elastic(result: RunResult) -> Figure:
     figure, (upper, lower) = subplots(2, 1, figsize=(8.5, 4.8), sharex=True)
     for axes, name in ((upper, "loss"), (lower, "test_accuracy")):
         for change in all_changes:
-            axes.axvspan(*change.gap, color=LIGHT_GREY, linewidth=0, zorder=0)
+            axes.axvspan(*change.gap, color=LIGHT_GRAY, linewidth=0, zorder=0)
         draw_stretches(axes, epochs, name)
     upper.set(ylabel="loss, mean of the epoch", ylim=(0, 1.45 * max(e["loss"] for e in epochs)))
     name_changes(upper, all_changes)
@@ -107,7 +107,7 @@ def draw_stretches(axes: Axes, epochs: Sequence[dict[str, Any]], name: str) -> N
         label = "1 worker" if size == 1 else f"{size} workers"
         axes.plot(
             [epoch["time"] for epoch in stretch], [epoch[name] for epoch in stretch], "o-",
-            color=COLOURS[(size - 1) % len(COLOURS)], markersize=4, linewidth=1.2,
+            color=COLORS[(size - 1) % len(COLORS)], markersize=4, linewidth=1.2,
             label=None if label in named else label,
         )  # fmt: skip
         named.add(label)

@@ -16,7 +16,7 @@ from matplotlib.figure import Figure
 
 from hvdcourse.errors import positive
 from hvdcourse.plots.messages import draw_collective, draw_ring, ring_frames
-from hvdcourse.plots.palette import BLUE, DARK_GREY, GREY, LIGHT_GREY, ORANGE, VERMILION
+from hvdcourse.plots.palette import BLUE, DARK_GRAY, GRAY, LIGHT_GRAY, ORANGE, VERMILION
 from hvdcourse.plots.scaling import plot_efficiency
 from hvdcourse.plots.subplots import subplots
 from hvdcourse.simulate.collectives import COLLECTIVES, collective
@@ -128,7 +128,7 @@ def draw_schedule(rate: float, ranks: int, warmup_epochs: int, epochs: int) -> t
     axes.axvspan(
         0, warmup_epochs * STEPS_PER_EPOCH, color=ORANGE, alpha=0.2, linewidth=0, label="warmup"
     )
-    axes.axhline(rate, color=GREY, linestyle="--", linewidth=1, label="one rank's rate")
+    axes.axhline(rate, color=GRAY, linestyle="--", linewidth=1, label="one rank's rate")
     axes.plot(rates, color=BLUE, label=f"on {ranks} ranks")
     axes.set(
         xlabel="step", ylabel="learning rate", xlim=(0, len(rates)), ylim=(0, 1.1 * rate * ranks)
@@ -161,16 +161,16 @@ def draw_batch_size(batch: float, per_rank: float, critical_batch: float) -> tup
     curves = batch_size_costs(BATCHES, critical_batch)
     points = batch_size_costs(batch, critical_batch)
     figure, panels = subplots(1, 2, figsize=(8, 3.6), sharey=True)
-    for axes, curve, point, colour, label in zip(
+    for axes, curve, point, color, label in zip(
         panels, curves, points, (BLUE, VERMILION), labels, strict=True
     ):
-        axes.loglog(BATCHES, curve, color=colour)
-        axes.plot([batch], [point], "o", color=colour)
-        axes.axvline(critical_batch, color=GREY, linestyle="--", linewidth=1)
+        axes.loglog(BATCHES, curve, color=color)
+        axes.plot([batch], [point], "o", color=color)
+        axes.axvline(critical_batch, color=GRAY, linestyle="--", linewidth=1)
         axes.text(
-            critical_batch, 0.94, " B_crit", color=DARK_GREY, transform=axes.get_xaxis_transform()
+            critical_batch, 0.94, " B_crit", color=DARK_GRAY, transform=axes.get_xaxis_transform()
         )
-        axes.axhline(1, color=LIGHT_GREY, zorder=0)
+        axes.axhline(1, color=LIGHT_GRAY, zorder=0)
         axes.set(xlabel="global batch size B", ylim=(0.7, 2e5))
         axes.set_title(label, fontsize=10)
     words = (

@@ -8,7 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
-from hvdcourse.plots.palette import INK, RANK_COLOURS, SLATE, VERMILION, WHITE
+from hvdcourse.plots.palette import INK, RANK_COLORS, SLATE, VERMILION, WHITE
 from hvdcourse.simulate.collectives import Collective, RingState, ring_states
 
 _PALE = 0.35
@@ -105,12 +105,12 @@ def _page(ranks: int, width: int) -> tuple[Figure, Axes]:
 def _box(
     axes: Axes, column: int, row: int, value: object, origin: int | None, marked: bool = False
 ) -> None:
-    """Draw a value in a box: in its origin's colour, or dark where all ranks were added."""
-    colour = SLATE if origin is None else RANK_COLOURS[origin]
+    """Draw a value in a box: in its origin's color, or dark where all ranks were added."""
+    color = SLATE if origin is None else RANK_COLORS[origin]
     at = (column - _WIDTH / 2, row * _ROW - _BOX / 2)
     alpha = 1.0 if origin is None else _PALE
-    axes.add_patch(Rectangle(at, _WIDTH, _BOX, facecolor=colour, alpha=alpha, linewidth=0))
-    edge, line = (VERMILION, 2.4) if marked else (colour, 1.0)
+    axes.add_patch(Rectangle(at, _WIDTH, _BOX, facecolor=color, alpha=alpha, linewidth=0))
+    edge, line = (VERMILION, 2.4) if marked else (color, 1.0)
     axes.add_patch(Rectangle(at, _WIDTH, _BOX, fill=False, edgecolor=edge, linewidth=line))
     ink, weight = (WHITE, "bold") if origin is None else (INK, "normal")
     text = axes.text(column, row * _ROW, str(value), color=ink, weight=weight)

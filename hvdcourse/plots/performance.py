@@ -7,7 +7,7 @@ import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, NullFormatter
 
-from hvdcourse.plots.palette import BLUE, COLOURS, DARK_GREY, GREY, ORANGE, QUIET, VERMILION
+from hvdcourse.plots.palette import BLUE, COLORS, DARK_GRAY, GRAY, ORANGE, QUIET, VERMILION
 from hvdcourse.plots.subplots import subplots
 
 
@@ -42,22 +42,20 @@ def plot_message_times(
     """
     figure, axes = subplots(figsize=(7, 4))
     shifts = np.geomspace(0.94, 1.06, len(measured))  # Whiskers that coincide are still seen.
-    for colour, shift, (name, by_size) in zip(COLOURS, shifts, measured.items(), strict=False):
+    for color, shift, (name, by_size) in zip(COLORS, shifts, measured.items(), strict=False):
         sizes = np.array(sorted(by_size))
         medians, spread = median_and_spread([by_size[size] for size in sizes])
-        style: dict[str, Any] = {"color": colour, "fmt": "none", "capsize": 3, "linewidth": 1}
+        style: dict[str, Any] = {"color": color, "fmt": "none", "capsize": 3, "linewidth": 1}
         axes.errorbar(shift * sizes, 1e3 * medians, 1e3 * spread, **style)
         used = np.isin(sizes, fitted)
-        axes.plot(shift * sizes[used], 1e3 * medians[used], "o", color=colour)
-        rest = {"color": colour, "markerfacecolor": "white"}
+        axes.plot(shift * sizes[used], 1e3 * medians[used], "o", color=color)
+        rest = {"color": color, "markerfacecolor": "white"}
         axes.plot(shift * sizes[~used], 1e3 * medians[~used], "o", **rest)
         line = np.geomspace(sizes[0], sizes[-1], 100)
         seconds = np.array([predicted[name](size) for size in line])
-        axes.plot(
-            line, 1e3 * seconds, color=colour, linewidth=1.2, label=f"{name}: model", zorder=0
-        )
-    axes.plot([], [], "o", color=DARK_GREY, label="measured, used for the fit")
-    axes.plot([], [], "o", color=DARK_GREY, markerfacecolor="white", label="measured, predicted")
+        axes.plot(line, 1e3 * seconds, color=color, linewidth=1.2, label=f"{name}: model", zorder=0)
+    axes.plot([], [], "o", color=DARK_GRAY, label="measured, used for the fit")
+    axes.plot([], [], "o", color=DARK_GRAY, markerfacecolor="white", label="measured, predicted")
     axes.set_xscale("log")
     axes.set_yscale("log")
     axes.xaxis.set_major_formatter(lambda size, _: size_in_words(size))
@@ -77,10 +75,10 @@ def plot_sweeps(sweeps: Mapping[str, Mapping[str, Sequence[float]]], ylabel: str
     figure, row = subplots(
         1, len(sweeps), figsize=(4.6 * len(sweeps), 3.4), sharey=True, squeeze=False
     )
-    for axes, colour, (what, by_setting) in zip(row[0], COLOURS, sweeps.items(), strict=False):
+    for axes, color, (what, by_setting) in zip(row[0], COLORS, sweeps.items(), strict=False):
         medians, spread = median_and_spread(by_setting.values())
         axes.errorbar(
-            list(by_setting), 1e3 * medians, 1e3 * spread, fmt="o-", color=colour, capsize=4
+            list(by_setting), 1e3 * medians, 1e3 * spread, fmt="o-", color=color, capsize=4
         )
         axes.set(xlabel=what, yscale="log")
         axes.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
@@ -118,11 +116,11 @@ def plot_gains(
     """
     names = list(speeds)
     figure, (left, right) = subplots(1, 2, figsize=(9, 0.45 * len(names) + 1.2), sharey=True)
-    for place, (name, colour) in enumerate(zip(names, (QUIET, *COLOURS, *COLOURS), strict=False)):
+    for place, (name, color) in enumerate(zip(names, (QUIET, *COLORS, *COLORS), strict=False)):
         for axes, values in ((left, speeds[name]), (right, accuracies[name])):
-            axes.plot(values, [place] * len(values), "o", color=colour, alpha=0.45, markersize=6)
-            axes.plot(np.median(values), place, "|", color=colour, markersize=18, markeredgewidth=2)
-    left.axvline(1, color=GREY, linewidth=0.8, linestyle="--", zorder=0)
+            axes.plot(values, [place] * len(values), "o", color=color, alpha=0.45, markersize=6)
+            axes.plot(np.median(values), place, "|", color=color, markersize=18, markeredgewidth=2)
+    left.axvline(1, color=GRAY, linewidth=0.8, linestyle="--", zorder=0)
     left.set_yticks(range(len(names)), names)
     left.set(xlabel="throughput, baseline = 1", ylim=(len(names) - 0.5, -0.5))
     left.set_xlim(min(0.5, left.get_xlim()[0]), None)

@@ -9,11 +9,11 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
 from hvdcourse.launch.result import RunResult
-from hvdcourse.plots.palette import BLUE, COLOURS, LIGHT_GREY, ORANGE
+from hvdcourse.plots.palette import BLUE, COLORS, LIGHT_GRAY, ORANGE
 from hvdcourse.plots.subplots import subplots
 from hvdcourse.training.fed_epoch import FedEpoch
 
-WAITING: dict[str, Any] = {"facecolor": LIGHT_GREY, "edgecolor": "white"}
+WAITING: dict[str, Any] = {"facecolor": LIGHT_GRAY, "edgecolor": "white"}
 
 
 def plot_training(runs: Mapping[str, RunResult]) -> Figure:
@@ -22,14 +22,14 @@ def plot_training(runs: Mapping[str, RunResult]) -> Figure:
     The first epoch is left out of the throughput: in it TensorFlow also builds its graph.
     """
     figure, (left, right) = subplots(1, 2, figsize=(9, 3.4))
-    for colour, (name, result) in zip(COLOURS, runs.items(), strict=False):
+    for color, (name, result) in zip(COLORS, runs.items(), strict=False):
         history = result.history
         label = name.replace("\n", " ")
-        left.plot(history["epoch"], history["val_accuracy"], "o-", color=colour, label=label)
+        left.plot(history["epoch"], history["val_accuracy"], "o-", color=color, label=label)
         speeds = history["images_per_second"][1:]
         middle = result.throughput
         spread = [[middle - min(speeds)], [max(speeds) - middle]]
-        right.bar(name, middle, yerr=spread, color=colour, capsize=6, width=0.6)
+        right.bar(name, middle, yerr=spread, color=color, capsize=6, width=0.6)
         last = max(history["epoch"])
     left.set(xlabel="epoch", ylabel="test accuracy", ylim=(0, 1.02))
     left.xaxis.get_major_locator().set_params(integer=True)

@@ -8,7 +8,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from hvdcourse.plots.palette import BLUE, COLOURS, DARK_GREY, GREY, LIGHT_GREY, VERMILION
+from hvdcourse.plots.palette import BLUE, COLORS, DARK_GRAY, GRAY, LIGHT_GRAY, VERMILION
 from hvdcourse.plots.performance import median_and_spread
 from hvdcourse.plots.subplots import subplots
 from hvdcourse.simulate.chart import Bar
@@ -33,12 +33,12 @@ def plot_predictions(rows: Mapping[str, Sequence[Mapping[str, float]]]) -> Figur
     figure, axes = subplots(figsize=(5.6, 4.4))
     seconds = [row["predicted"] for group in rows.values() for row in group]
     ends = 1e3 * np.array([min(seconds) / 1.5, 1.5 * max(seconds)])
-    axes.plot(ends, ends, color=DARK_GREY, linewidth=1, zorder=0.5, label="predicted = measured")
-    axes.fill_between(ends, 0.9 * ends, 1.1 * ends, color=LIGHT_GREY, zorder=0, label="within 10 %")
-    for colour, (name, group) in zip(COLOURS, rows.items(), strict=False):
+    axes.plot(ends, ends, color=DARK_GRAY, linewidth=1, zorder=0.5, label="predicted = measured")
+    axes.fill_between(ends, 0.9 * ends, 1.1 * ends, color=LIGHT_GRAY, zorder=0, label="within 10 %")
+    for color, (name, group) in zip(COLORS, rows.items(), strict=False):
         columns = ("predicted", "median", "min", "max")
         predicted, median, low, high = (1e3 * np.array([r[c] for r in group]) for c in columns)
-        style: dict[str, Any] = {"color": colour, "markersize": 4, "capsize": 2, "label": name}
+        style: dict[str, Any] = {"color": color, "markersize": 4, "capsize": 2, "label": name}
         axes.errorbar(predicted, median, [median - low, high - median], fmt="o", **style)
     axes.set(xscale="log", yscale="log", xlabel="predicted (ms)")
     axes.set_ylabel("measured (ms): median, min and max")
@@ -50,9 +50,9 @@ def plot_efficiency(tables: Mapping[str, Table]) -> Figure:
     """Draw the scaling efficiency against the number of GPUs, one curve for each table."""
     figure, axes = subplots(figsize=(7.5, 3.8))
     styles = itertools.cycle(("o-", "s--"))  # where two curves coincide, both are seen
-    for colour, style, (name, table) in zip(COLOURS, styles, tables.items(), strict=False):
+    for color, style, (name, table) in zip(COLORS, styles, tables.items(), strict=False):
         efficiency = 100 * table["efficiency"]
-        axes.plot(table["gpus"], efficiency, style, color=colour, markersize=3, label=name)
+        axes.plot(table["gpus"], efficiency, style, color=color, markersize=3, label=name)
     number_gpus(axes)
     axes.set(ylabel="scaling efficiency (%)", ylim=(0, 104))
     figure.legend(loc="outside right center", frameon=False)
@@ -64,7 +64,7 @@ def plot_cost(table: Table) -> Figure:
     figure, axes = subplots(figsize=(7, 3.6))
     axes.plot(table["gpus"], table["time"], "o-", color=BLUE, label="time to the accuracy")
     axes.plot(table["gpus"], table["cost"], "s-", color=VERMILION, label="GPU-hours")
-    axes.plot(table["gpus"], 1 / table["gpus"], "--", color=GREY, label="N times as fast")
+    axes.plot(table["gpus"], 1 / table["gpus"], "--", color=GRAY, label="N times as fast")
     number_gpus(axes)
     axes.set(yscale="log", ylabel="one GPU = 1")
     axes.legend(frameon=False)
@@ -78,7 +78,7 @@ def plot_chart(bars: Sequence[Bar]) -> Figure:
     """
     networks = list(dict.fromkeys(bar.network for bar in bars))
     figure, panels = subplots(1, len(networks), figsize=(3.2 * len(networks), 3), sharey=True)
-    circle = {"mfc": "none", "mec": DARK_GREY, "markersize": 14, "label": "used by the model"}
+    circle = {"mfc": "none", "mec": DARK_GRAY, "markersize": 14, "label": "used by the model"}
     for axes, name in zip(np.atleast_1d(panels), networks, strict=True):
         row = [bar for bar in bars if bar.network == name]
         gpus = [bar.gpus for bar in row]
@@ -108,8 +108,8 @@ def plot_speedups(runs: Sequence[Mapping[str, Any]]) -> Figure:
     gpus, throughput, time = (
         [run[name] for run in runs] for name in ("gpus", "by_throughput", "by_time")
     )
-    axes.hlines(rows, throughput, time, color=LIGHT_GREY, linewidth=3, zorder=0)
-    axes.scatter(gpus, rows, s=500, color=DARK_GREY, marker="|", label="number of GPUs")
+    axes.hlines(rows, throughput, time, color=LIGHT_GRAY, linewidth=3, zorder=0)
+    axes.scatter(gpus, rows, s=500, color=DARK_GRAY, marker="|", label="number of GPUs")
     axes.scatter(throughput, rows, s=60, color=BLUE, label="by images per second")
     axes.scatter(time, rows, s=60, color=VERMILION, marker="s", label="by seconds of training")
     axes.set(xlabel="times as fast as 1 GPU", xlim=(0, None), ylim=(len(runs) - 0.5, -0.5))
@@ -134,21 +134,21 @@ def plot_scaling(
     figure, (left, right) = subplots(1, 2, figsize=(9, 3.6))
     ranks = sorted(set().union(*measured.values()))
     shifts = np.linspace(-0.05, 0.05, len(measured))  # Points that coincide are still seen.
-    for colour, shift, (name, points) in zip(COLOURS, shifts, measured.items(), strict=False):
+    for color, shift, (name, points) in zip(COLORS, shifts, measured.items(), strict=False):
         numbers = np.array(list(points))
         middle, spread = median_and_spread(points.values())
-        style: dict[str, Any] = {"fmt": "o-", "color": colour, "capsize": 5, "label": name}
+        style: dict[str, Any] = {"fmt": "o-", "color": color, "capsize": 5, "label": name}
         left.errorbar(numbers + shift, middle, spread, **style)
         percent = 100 / (numbers * np.median(points[1]))
         right.errorbar(numbers + shift, middle * percent, spread * percent, **style)
         expected = np.array([[n, 100 * share] for n, share in formula.get(name, {}).items()])
         if len(expected):
             label = f"{name}, formula"
-            right.plot(*expected.T, "x", color=colour, markersize=9, label=label)
+            right.plot(*expected.T, "x", color=color, markersize=9, label=label)
         ideal = np.array(ranks) * np.median(points[1])
-    left.plot(ranks, ideal, "--", color=DARK_GREY, label="N times one rank")
-    left.axhline(np.median(all_cores), color=GREY, linestyle=":", label="one process, all cores")
-    right.axhline(100, color=DARK_GREY, linestyle="--")
+    left.plot(ranks, ideal, "--", color=DARK_GRAY, label="N times one rank")
+    left.axhline(np.median(all_cores), color=GRAY, linestyle=":", label="one process, all cores")
+    right.axhline(100, color=DARK_GRAY, linestyle="--")
     left.set(ylabel="images per second, all ranks", ylim=(0, None))
     right.set(ylabel="scaling efficiency (%)", ylim=(0, max(115, right.get_ylim()[1])))
     for axes in (left, right):
@@ -166,11 +166,11 @@ def plot_published(networks: Mapping[str, tuple[float, float, float]]) -> Figure
             forward pass of one image.
     """
     figure, (left, right) = subplots(1, 2, figsize=(8, 3))
-    for colour, (name, counts) in zip(COLOURS, networks.items(), strict=False):
+    for color, (name, counts) in zip(COLORS, networks.items(), strict=False):
         efficiency, weights, multiply_adds = counts
-        left.bar(name, efficiency, color=colour)
+        left.bar(name, efficiency, color=color)
         left.text(name, efficiency - 9, f"{efficiency} %", ha="center", color="white")
-        right.bar(name, 1000 * weights / multiply_adds, color=colour)
+        right.bar(name, 1000 * weights / multiply_adds, color=color)
     left.set(ylabel="scaling efficiency (%)", ylim=(0, 100))
     right.set(ylabel="weights per 1000 multiply-adds")
     return figure

@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
-from hvdcourse.plots.palette import BLUE, COLOURS, DARK_GREY, GREY, LIGHT_GREY, VERMILION
+from hvdcourse.plots.palette import BLUE, COLORS, DARK_GRAY, GRAY, LIGHT_GRAY, VERMILION
 from hvdcourse.plots.subplots import subplots
 
 Run = dict[str, Any]
@@ -48,15 +48,15 @@ def label_of(value: str, runs: Sequence[Run]) -> str:
 
 def draw_curves(axes: Axes, runs: Sequence[Run], value: str, x: str) -> None:
     """Draw each condition's mean over its seeds, and a band from the lowest to the highest."""
-    styles = itertools.cycle(itertools.product(("o-", "s--", "^:"), COLOURS))
-    for (line, colour), (name, group) in zip(styles, by_condition(runs).items(), strict=False):
+    styles = itertools.cycle(itertools.product(("o-", "s--", "^:"), COLORS))
+    for (line, color), (name, group) in zip(styles, by_condition(runs).items(), strict=False):
         positions = column(group[0], x)
         rows = np.array([column(run, value) for run in group])
         axes.plot(
-            positions, rows.mean(axis=0), line, color=colour, markersize=3,
+            positions, rows.mean(axis=0), line, color=color, markersize=3,
             label=f"{name} ({len(group)} {'seed' if len(group) == 1 else 'seeds'})",
         )  # fmt: skip
-        axes.fill_between(positions, rows.min(axis=0), rows.max(axis=0), color=colour, alpha=0.15)
+        axes.fill_between(positions, rows.min(axis=0), rows.max(axis=0), color=color, alpha=0.15)
     axes.set(xlabel=x, ylabel=label_of(value, runs))
 
 
@@ -88,28 +88,28 @@ def plot_curves(
 def plot_accuracies(runs: Sequence[Run], baseline: str | None = None) -> Figure:
     """Draw accuracies after the last epoch by condition: a dot for each seed, a mark at the mean.
 
-    Blue is on the test images, grey on those trained on. A dashed line goes through the mean test
+    Blue is on the test images, gray on those trained on. A dashed line goes through the mean test
     accuracy of the condition named ``baseline``.
     """
     groups = by_condition(runs)
     figure, axes = subplots(figsize=(8, 0.8 + 0.3 * len(groups)))
-    kinds = (("accuracy", GREY, 0.16), ("test_accuracy", BLUE, -0.1))
+    kinds = (("accuracy", GRAY, 0.16), ("test_accuracy", BLUE, -0.1))
     for row, group in enumerate(groups.values()):
-        for value, colour, shift in kinds:
+        for value, color, shift in kinds:
             ends = [column(run, value)[-1] for run in group]
-            axes.plot(ends, [row + shift] * len(ends), "o", color=colour, markersize=5, alpha=0.6)
+            axes.plot(ends, [row + shift] * len(ends), "o", color=color, markersize=5, alpha=0.6)
             axes.plot(
-                np.mean(ends), row + shift, "|", color=colour, markersize=13, markeredgewidth=2
+                np.mean(ends), row + shift, "|", color=color, markersize=13, markeredgewidth=2
             )
     if baseline is not None:
         mean = np.mean([column(run, "test_accuracy")[-1] for run in groups[baseline]])
         axes.axvline(mean, color=BLUE, linewidth=1, linestyle="--", zorder=0)
     axes.set_yticks(range(len(groups)), list(groups))
     axes.set(ylim=(len(groups) - 0.5, -0.5), xlim=(0, 1.02), xlabel="accuracy after the last epoch")
-    axes.grid(axis="y", color=LIGHT_GREY, linewidth=0.6)
+    axes.grid(axis="y", color=LIGHT_GRAY, linewidth=0.6)
     handles = [
-        Line2D([], [], marker="o", linestyle="", color=colour, label=label_of(value, runs))
-        for value, colour, _ in reversed(kinds)
+        Line2D([], [], marker="o", linestyle="", color=color, label=label_of(value, runs))
+        for value, color, _ in reversed(kinds)
     ]
     if baseline is not None:
         label = f"mean of {baseline}"
@@ -128,14 +128,12 @@ def plot_search(panels: Mapping[str, Mapping[str, Mapping[float, Sequence[float]
         1, len(panels), figsize=(3.2 * len(panels), 3.3), sharey=True, squeeze=False
     )
     for axes, (title, conditions) in zip(row[0], panels.items(), strict=True):
-        for colour, (name, accuracies) in zip((VERMILION, BLUE), conditions.items(), strict=False):
+        for color, (name, accuracies) in zip((VERMILION, BLUE), conditions.items(), strict=False):
             rates = sorted(accuracies)
-            axes.plot(
-                rates, [np.mean(accuracies[rate]) for rate in rates], color=colour, label=name
-            )
+            axes.plot(rates, [np.mean(accuracies[rate]) for rate in rates], color=color, label=name)
             for rate in rates:
                 seeds = accuracies[rate]
-                axes.plot([rate] * len(seeds), seeds, "o", color=colour, markersize=5, alpha=0.6)
+                axes.plot([rate] * len(seeds), seeds, "o", color=color, markersize=5, alpha=0.6)
         axes.set(xscale="log", xlabel="learning rate", title=title, ylim=(0, 1.02))
         axes.set_xticks(rates, [f"{rate:g}" for rate in rates])
         axes.minorticks_off()
@@ -173,13 +171,13 @@ def plot_steps_to_target(
     batches = np.geomspace(min(measured), max(measured), 50)
     top = 1.5 * max(count for counts in measured.values() for count in counts if count)
     figure, axes = subplots(figsize=(7, 4.2))
-    for colour, (name, (low, high)) in zip(COLOURS[1:], noise_scales.items(), strict=False):
-        axes.axvspan(low, high, color=colour, alpha=0.15, linewidth=0, label=name)
+    for color, (name, (low, high)) in zip(COLORS[1:], noise_scales.items(), strict=False):
+        axes.axvspan(low, high, color=color, alpha=0.15, linewidth=0, label=name)
     axes.plot(batches, law(batches), color=BLUE, label=r"fitted: $S_{min}\,(1 + B_{crit} / B)$")
     label = r"fitted: $B_{crit}$"
-    axes.axvline(critical_batch, color=DARK_GREY, linestyle=":", label=label)
+    axes.axvline(critical_batch, color=DARK_GRAY, linestyle=":", label=label)
     start = law(batches[:1])[0] * batches[0]
-    axes.plot(batches, start / batches, "--", color=GREY, label="perfect scaling")
+    axes.plot(batches, start / batches, "--", color=GRAY, label="perfect scaling")
     for batch, counts in measured.items():
         reached = [count for count in counts if count is not None]
         axes.plot([batch] * len(reached), reached, "o", color=BLUE, markersize=5, alpha=0.6)
@@ -204,8 +202,8 @@ def plot_steps_to_target(
 def plot_gradient_norms(norms: Mapping[str, Sequence[float]]) -> Figure:
     """Draw the length of each block's gradient, from the first block to the last, by network."""
     figure, axes = subplots(figsize=(5.4, 3.2))
-    for colour, (name, lengths) in zip((VERMILION, BLUE), norms.items(), strict=False):
-        axes.plot(range(1, len(lengths) + 1), lengths, "o-", color=colour, label=name)
+    for color, (name, lengths) in zip((VERMILION, BLUE), norms.items(), strict=False):
+        axes.plot(range(1, len(lengths) + 1), lengths, "o-", color=color, label=name)
     axes.set(
         xlabel="block, from the first to the last", ylabel="length of the gradient", ylim=(0, None)
     )
@@ -226,8 +224,8 @@ def plot_rates(rows: Mapping[str, tuple[Sequence[float], Sequence[float]]], step
     )
     for panel, (name, (applied, expected)) in zip(axes[0], rows.items(), strict=True):
         for end in range(steps, len(applied), steps):
-            panel.axvline(end, color=LIGHT_GREY, linewidth=0.8, zorder=0)
-        panel.plot(expected, color=GREY, linewidth=3.5, label="as it should be")
+            panel.axvline(end, color=LIGHT_GRAY, linewidth=0.8, zorder=0)
+        panel.plot(expected, color=GRAY, linewidth=3.5, label="as it should be")
         panel.plot(applied, color=VERMILION, linewidth=1.5, label="as it was")
         panel.set_title(name, fontsize=10)
         panel.set_xlabel("step")
@@ -245,9 +243,9 @@ def plot_trust_ratios(run: Run) -> Figure:
     for number, (name, values) in enumerate(ratios.items()):
         kind = "convolution" if name.startswith("conv") else "dense"
         kinds[kind] += 1
-        colour = plt.get_cmap("viridis")(number / max(1, len(ratios) - 1) * 0.9)
+        color = plt.get_cmap("viridis")(number / max(1, len(ratios) - 1) * 0.9)
         steps = range(1, len(values) + 1)
-        axes.plot(steps, np.array(values, float), color=colour, label=f"{kind} {kinds[kind]}")
+        axes.plot(steps, np.array(values, float), color=color, label=f"{kind} {kinds[kind]}")
     axes.set(xlabel="step", ylabel="trust ratio ‖x‖ / ‖u‖", yscale="log")
     figure.legend(loc="outside right center", frameon=False, fontsize=8, title="first to last")
     return figure
@@ -263,11 +261,11 @@ def plot_slices(
         distances: in parts of each filter's length.
     """
     figure, axes = subplots(figsize=(6, 3.4))
-    for colour, (name, rows) in zip(COLOURS, slices.items(), strict=False):
+    for color, (name, rows) in zip(COLORS, slices.items(), strict=False):
         for row in rows:
-            axes.plot(distances, row, color=colour, linewidth=0.7, alpha=0.6)
-        axes.plot(distances, np.mean(rows, axis=0), color=colour, linewidth=2.2, label=name)
-    axes.plot([], [], color=GREY, linewidth=0.7, label="thin: one direction of one seed")
+            axes.plot(distances, row, color=color, linewidth=0.7, alpha=0.6)
+        axes.plot(distances, np.mean(rows, axis=0), color=color, linewidth=2.2, label=name)
+    axes.plot([], [], color=GRAY, linewidth=0.7, label="thin: one direction of one seed")
     axes.set(xlabel="distance, in parts of each filter's length", ylabel="training loss")
     axes.set_yscale("log")
     axes.legend(frameon=False)

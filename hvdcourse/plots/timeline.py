@@ -10,11 +10,11 @@ from matplotlib.patches import Patch
 
 from hvdcourse.plots.palette import (
     BLUE,
-    DARK_GREY,
+    DARK_GRAY,
+    GRAY,
     GREEN,
-    GREY,
     INK,
-    LIGHT_GREY,
+    LIGHT_GRAY,
     ORANGE,
     TINTS,
     VERMILION,
@@ -26,9 +26,9 @@ FORWARD_TINT, BACKWARD_TINT, EXPOSED_TINT = TINTS[0], TINTS[2], TINTS[1]
 # What happens to a gradient: from when, until when, and how it is drawn.
 PHASES: dict[str, tuple[str, str, dict[str, Any]]] = {
     "waits for all ranks": (
-        "first_ready", "negotiated", {"facecolor": "white", "edgecolor": GREY, "hatch": "/////"},
+        "first_ready", "negotiated", {"facecolor": "white", "edgecolor": GRAY, "hatch": "/////"},
     ),
-    "waits for its turn": ("negotiated", "sending", {"color": LIGHT_GREY}),
+    "waits for its turn": ("negotiated", "sending", {"color": LIGHT_GRAY}),
     "copied in": ("copying_in", "copied_in", {"color": ORANGE}),
     "allreduce": ("sending", "sent", {"color": BLUE}),
     "copied out": ("copying_out", "copied_out", {"color": GREEN}),
@@ -117,7 +117,7 @@ def label_rows(axes: Axes, names: list[str]) -> None:
     rows = range(0, len(names), every)
     # The end of TensorFlow's long names tells gradients apart.
     short = [name.rpartition("/")[2].removeprefix("HorovodAllreduce_")[-28:] for name in names]
-    axes.set_yticks(rows, [short[row] for row in rows], fontsize=8, color=DARK_GREY)
+    axes.set_yticks(rows, [short[row] for row in rows], fontsize=8, color=DARK_GRAY)
     axes.tick_params(axis="y", length=0)
 
 

@@ -14,7 +14,7 @@ from matplotlib.patches import Patch, Rectangle
 from hvdcourse.machine.topology import MEANINGS, Link, Topology
 from hvdcourse.plots import palette
 
-LINK_COLOURS = {
+LINK_COLORS = {
     "NV#": palette.BLUE,
     "PIX": palette.SKY_BLUE,
     "PXB": palette.GREEN,
@@ -22,7 +22,7 @@ LINK_COLOURS = {
     "NODE": palette.PURPLE,
     "SYS": palette.VERMILION,
 }
-CENTRED: dict[str, Any] = {"ha": "center", "va": "center"}
+CENTERED: dict[str, Any] = {"ha": "center", "va": "center"}
 Point = tuple[float, float]
 
 
@@ -50,7 +50,7 @@ def plot_matrix(topologies: Mapping[str, Topology]) -> Figure:
         axes.set_title(name)
     kinds = {link.kind for topology in topologies.values() for link in topology.links.values()}
     handles = [
-        Patch(color=(LINK_COLOURS[kind], 1 if kind == "NV#" else 0.4), label=f"{kind}: {meaning}")
+        Patch(color=(LINK_COLORS[kind], 1 if kind == "NV#" else 0.4), label=f"{kind}: {meaning}")
         for kind, meaning in MEANINGS.items()
         if kind in kinds
     ]
@@ -77,7 +77,7 @@ def draw_topology(axes: Axes, topology: Topology) -> None:
 def positions(topology: Topology) -> dict[str, Point]:
     """Return where each GPU stands on a circle: the first half at its left, the rest at its right.
 
-    GPUs of one NUMA node are neighbours, so that paths within a node are short.
+    GPUs of one NUMA node are neighbors, so that paths within a node are short.
     """
     order = list(topology.places.values())
     gpus = sorted(topology.gpus, key=lambda gpu: order.index(topology.places[gpu]))
@@ -96,10 +96,10 @@ def draw_links(axes: Axes, topology: Topology, at: Mapping[str, Point]) -> None:
         ends, label = [(at[first], at[second]) for first, second in pairs], str(link)
         if topology.switched and link.nvlinks:
             ends, label = [((0, 0), point) for point in at.values()], f"{link} to the switches"
-            style = {"boxstyle": "circle", "facecolor": "white", "edgecolor": LINK_COLOURS["NV#"]}
-            axes.text(0, 0, "NVSwitches", **CENTRED, fontsize=8, bbox=style)
+            style = {"boxstyle": "circle", "facecolor": "white", "edgecolor": LINK_COLORS["NV#"]}
+            axes.text(0, 0, "NVSwitches", **CENTERED, fontsize=8, bbox=style)
         lines = LineCollection(
-            ends, label=label, color=LINK_COLOURS[link.kind],
+            ends, label=label, color=LINK_COLORS[link.kind],
             linewidth=min(1.8 * link.nvlinks, 7.2) or 1,
             linestyle="solid" if link.nvlinks else "dashed", alpha=1 if link.nvlinks else 0.6,
             zorder=2 - number / 100,  # the best on top
@@ -119,17 +119,17 @@ def draw_adapters(axes: Axes, topology: Topology, at: Mapping[str, Point]) -> No
     for (link, gpus), adapters in groups.items():
         if link.kind == "SYS":
             text = f"{', '.join(adapters)}: SYS to every GPU"
-            axes.text(0, -1.3, text, **CENTRED, fontsize=7)
+            axes.text(0, -1.3, text, **CENTERED, fontsize=7)
             continue
-        centre = np.mean([at[gpu] for gpu in gpus], axis=0)
-        distance = np.hypot(*centre)
-        x, y = centre / distance * 1.55 if distance > 0.01 else (0, 0.6)
+        center = np.mean([at[gpu] for gpu in gpus], axis=0)
+        distance = np.hypot(*center)
+        x, y = center / distance * 1.55 if distance > 0.01 else (0, 0.6)
         lines = LineCollection(
             [((x, y), at[gpu]) for gpu in gpus], label=f"{link} to an adapter",
-            color=LINK_COLOURS[link.kind], linewidth=1.2, zorder=1,
+            color=LINK_COLORS[link.kind], linewidth=1.2, zorder=1,
         )  # fmt: skip
         axes.add_collection(lines)
-        axes.text(x, y, "\n".join(adapters), **CENTRED, fontsize=7, bbox=style)
+        axes.text(x, y, "\n".join(adapters), **CENTERED, fontsize=7, bbox=style)
 
 
 def draw_gpus(axes: Axes, topology: Topology, at: Mapping[str, Point]) -> None:
@@ -141,7 +141,7 @@ def draw_gpus(axes: Axes, topology: Topology, at: Mapping[str, Point]) -> None:
         place = topology.places[gpu]
         axes.scatter(x, y, s=800, color=tints[place], edgecolor=palette.INK, label=place, zorder=3)
         number = gpu.removeprefix("GPU")
-        axes.text(x, y, f"GPU\n{number}", **CENTRED, fontsize=8, zorder=4)
+        axes.text(x, y, f"GPU\n{number}", **CENTERED, fontsize=8, zorder=4)
 
 
 def draw_matrix(axes: Axes, topology: Topology, columns: int) -> None:
@@ -154,10 +154,10 @@ def draw_matrix(axes: Axes, topology: Topology, columns: int) -> None:
         row, column = gpus.index(device), devices.index(other)
         # More NVLinks are darker; other paths are paler than any of them.
         strength = 0.6 + 0.4 * link.nvlinks / most if link.nvlinks else 0.4
-        colour = (LINK_COLOURS[link.kind], strength)
-        axes.add_patch(Rectangle((column, row), 1, 1, facecolor=colour, edgecolor="white"))
+        color = (LINK_COLORS[link.kind], strength)
+        axes.add_patch(Rectangle((column, row), 1, 1, facecolor=color, edgecolor="white"))
         axes.text(
-            column + 0.5, row + 0.5, str(link), **CENTRED,
+            column + 0.5, row + 0.5, str(link), **CENTERED,
             fontsize=9, color="white" if link.nvlinks else "black",
         )  # fmt: skip
     axes.set_xticks(np.arange(len(devices)) + 0.5, devices, rotation=90, fontsize=9)

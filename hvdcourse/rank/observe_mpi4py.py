@@ -20,7 +20,7 @@ _SENDS = (
 _OBJECT_SENDS = ("send", "isend", "ssend", "issend", "bsend", "ibsend", "sendrecv")
 # MPI may buffer a short message, or wait until it is received. Here it always waits.
 _WAITING = {"Send": "Ssend", "send": "ssend"}
-# All that move data: blocking or not, persistent, among neighbours. One-sided operations are not
+# All that move data: blocking or not, persistent, among neighbors. One-sided operations are not
 # here: this Open MPI makes no windows in a process with threads, as mpi4py's are.
 _COLLECTIVE = re.compile(
     "(i?neighbor_|i)?(allgather|allreduce|alltoall|bcast|exscan|gather|reduce|reduce_scatter|scan|"

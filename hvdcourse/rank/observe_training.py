@@ -31,7 +31,7 @@ class TrainingObserver:
     The notes, in the order in which things happen, each under its name:
 
     - ``place``: once, before the first update: Horovod's rank, size and local rank (None where
-      Horovod was not initialised), the GPUs that the process sees, the gradient's bytes, and the
+      Horovod was not initialized), the GPUs that the process sees, the gradient's bytes, and the
       number of dimensions of each weight.
     - ``search``: that the rank looks for the newest checkpoint.
     - ``epoch``: the number of an epoch that ``fit`` begins.

@@ -1,4 +1,4 @@
-"""Where a process stands among its peers, before Horovod is initialised, and its cores there."""
+"""Where a process stands among its peers, before Horovod is initialized, and its cores there."""
 
 import os
 from dataclasses import dataclass

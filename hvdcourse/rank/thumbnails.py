@@ -23,7 +23,7 @@ def thumbnails(samples: np.ndarray) -> np.ndarray:
 
 
 def cells_of(samples: np.ndarray) -> np.ndarray:
-    """Return the means of CELLS x CELLS parts of each image, standardised."""
+    """Return the means of CELLS x CELLS parts of each image, standardized."""
     cells = np.asarray(samples, np.float64)
     for axis in (1, 2):
         length = cells.shape[axis]
@@ -37,7 +37,7 @@ def cells_of(samples: np.ndarray) -> np.ndarray:
 
 
 def project(cells: np.ndarray) -> np.ndarray:
-    """Return standardised cells as NUMBERS numbers of about unit length together."""
+    """Return standardized cells as NUMBERS numbers of about unit length together."""
     flat = cells.reshape(len(cells), -1)
     return flat @ directions(flat.shape[1], NUMBERS) / np.sqrt(flat.shape[1] * NUMBERS)
 
@@ -49,7 +49,7 @@ def all_views(images: np.ndarray) -> np.ndarray:
     return np.stack([project(v) for view in turned for v in (view, view[:, :, ::-1])])
 
 
-def recognised(samples: Sequence[Sequence[float]], views: np.ndarray) -> np.ndarray:
+def recognized(samples: Sequence[Sequence[float]], views: np.ndarray) -> np.ndarray:
     """Return the number of the known image that each thumbnail shows, or -1: int64 (samples,).
 
     Args:

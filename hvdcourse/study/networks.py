@@ -18,7 +18,7 @@ ImageShape = tuple[int, int, int]
 # For photographs the paper's three groups, mean and centring: without them no large rate trains.
 # The stem halves them first: a laptop trains on four times as many.
 wide_resnet_of_photos = partial(
-    wide_resnet, stem_strides=2, groups=3, average_places=True, centre=True
+    wide_resnet, stem_strides=2, groups=3, average_places=True, center=True
 )
 # Settings that change nothing in TensorFlow's graph of a step, in which the rate is a variable.
 NOT_IN_GRAPH = frozenset({"data", "images", "hold_out", "batch_size", "epochs"})

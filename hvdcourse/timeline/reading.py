@@ -35,7 +35,7 @@ class Timeline:
     learned that this rank was ready (absent where Horovod's cache of responses was on);
     ``first_ready``, ``negotiated``; ``copying_in``, ``copied_in`` (NaN if it was not fused);
     ``sending``, ``sent``; ``copying_out``, ``copied_out``; ``done``; and ``group``, the number of
-    the allreduce in which it travelled.
+    the allreduce in which it traveled.
 
     ``steps`` has one row for each step: ``forward``, ``backward``, ``computed``: when the passes
     began and when the backward pass ended (NaN without marks, see ``add_passes``); ``end``;
@@ -55,7 +55,7 @@ def read_timeline(file: str | Path) -> Timeline:
 
     A step ends where a gradient comes for the second time; what is averaged besides the gradients,
     such as metrics, is left out. Gradients whose sending overlaps
-    travelled in one fused allreduce: on CPUs Horovod does one allreduce after the other.
+    traveled in one fused allreduce: on CPUs Horovod does one allreduce after the other.
 
     Raises:
         BadInput: no such file, no timeline of Horovod's, or no allreduce in it.

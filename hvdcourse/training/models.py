@@ -44,7 +44,7 @@ def wide_resnet(
     stem_strides: int = 1,
     groups: int = 2,
     average_places: bool = False,
-    centre: bool = False,
+    center: bool = False,
 ) -> tf.keras.Model:
     """Return a small wide residual network for images of shape (height, width, channels).
 
@@ -58,13 +58,13 @@ def wide_resnet(
     0 instead, so that the block starts by changing nothing (arXiv:1901.09321). And where they
     average over all places of the image before the last layer, this one keeps the places apart
     unless ``average_places``: small images have few of them, and it learns in fewer steps. With
-    ``centre``, images in 0…1 are first brought to a mean near 0 and a spread near 1, as theirs are.
+    ``center``, images in 0…1 are first brought to a mean near 0 and a spread near 1, as theirs are.
 
     The output has the shape (batch, classes): logits, without softmax.
     """
     layers = tf.keras.layers
     images = layers.Input(image_shape)
-    x = layers.Rescaling(4.0, -2.0)(images) if centre else images
+    x = layers.Rescaling(4.0, -2.0)(images) if center else images
     x = convolution(16, strides=stem_strides)(x)
     for group in range(groups):
         x = residual_block(x, 16 * width * 2**group, 2 if group else 1, normalize)

@@ -32,7 +32,7 @@ from hvdcourse.data.painters import draw_pictures
 from hvdcourse.errors import BadInput
 from hvdcourse.launch.result import RankResult, RunResult
 from hvdcourse.launch.run import run
-from hvdcourse.rank.thumbnails import all_views, recognised, thumbnails
+from hvdcourse.rank.thumbnails import all_views, recognized, thumbnails
 
 pytestmark = [pytest.mark.ranks, pytest.mark.timeout(300)]
 
@@ -149,14 +149,14 @@ def test_the_solution_learns_from_a_gallery_of_pictures_of_any_size(tmp_path):
     assert {name: exist for name, (_, exist, _) in report.items()} == {"ann": 4, "ben": 4}
 
 
-def test_images_are_recognised_however_they_are_decoded_scaled_and_turned(images):
+def test_images_are_recognized_however_they_are_decoded_scaled_and_turned(images):
     pixels = read_images(images.train_paths)
     views = all_views(pixels)
     noisy = pixels + np.random.default_rng(0).normal(0, 2, pixels.shape)
     for variant in (noisy, pixels / 127.5 - 1, pixels[:, :, ::-1], np.rot90(pixels, axes=(1, 2))):
-        assert recognised(thumbnails(variant), views).tolist() == list(range(len(pixels)))
-    assert set(recognised(thumbnails(read_images(images.test_paths)), views)) == {-1}
-    assert recognised([], views).tolist() == []
+        assert recognized(thumbnails(variant), views).tolist() == list(range(len(pixels)))
+    assert set(recognized(thumbnails(read_images(images.test_paths)), views)) == {-1}
+    assert recognized([], views).tolist() == []
 
 
 def test_some_of_each_painter_are_taken(images):

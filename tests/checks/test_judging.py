@@ -228,7 +228,7 @@ def messages(*sent: tuple[int, int]) -> list[dict]:
         ([(1, 24), (2, 24)], "sent 48 bytes in 2 messages, some to rank 2, and called"),
     ],
 )
-def test_a_ring_sends_all_chunks_but_one_to_its_neighbour(sent, said):
+def test_a_ring_sends_all_chunks_but_one_to_its_neighbor(sent, said):
     right = [messages((rank, 24), (rank, 24)) for rank in (2, 0)]
     run = observed(messages(*sent), *right, lengths="9")
     text = told(ring_allreduce.check_traffic, run, since="bounds", before="scattered")

@@ -63,15 +63,15 @@ def test_a_notebook_shows_the_same_table_as_a_terminal():
     assert data["text/plain"].splitlines()[:2] == ["step 1: met", "step 2: not yet"]
 
 
-def test_words_say_what_colours_say():
+def test_words_say_what_colors_say():
     data, _ = shown(verdict_of(met(1), unmet(2)))
     assert "not yet" in text_of(data["text/html"])
     assert "met" in text_of(data["text/html"])
 
 
-def luminance(colour: str) -> float:
-    """Return the relative luminance of a colour in #rrggbb, 0 to 1 (WCAG 2.1)."""
-    parts = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
+def luminance(color: str) -> float:
+    """Return the relative luminance of a color in #rrggbb, 0 to 1 (WCAG 2.1)."""
+    parts = [int(color[i : i + 2], 16) / 255 for i in (1, 3, 5)]
     red, green, blue = (
         part / 12.92 if part <= 0.03928 else ((part + 0.055) / 1.055) ** 2.4 for part in parts
     )
@@ -80,7 +80,7 @@ def luminance(colour: str) -> float:
 
 @pytest.mark.parametrize("style", [MET, PARTLY, UNMET])
 @pytest.mark.parametrize("background", ["#ffffff", "#111111"])
-def test_colours_can_be_read_on_light_and_on_dark(style, background):
+def test_colors_can_be_read_on_light_and_on_dark(style, background):
     lighter, darker = sorted((luminance(style.split()[1]), luminance(background)), reverse=True)
     assert (lighter + 0.05) / (darker + 0.05) > 4
 

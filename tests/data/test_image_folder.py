@@ -54,13 +54,13 @@ def test_the_images_of_a_folder_can_be_found_without_reading_them(folder):
     assert read_images(found.test_paths[:3]).shape == (3, 4, 6, 3)
 
 
-def test_grey_palette_and_transparent_images_become_red_green_and_blue(folder):
-    grey = random_images(4, 6)
+def test_gray_palette_and_transparent_images_become_red_green_and_blue(folder):
+    gray = random_images(4, 6)
     for number, mode in enumerate(("L", "P", "RGBA")):
-        Image.fromarray(grey).convert(mode).save(folder / "train" / "cat" / f"{number}.png")
+        Image.fromarray(gray).convert(mode).save(folder / "train" / "cat" / f"{number}.png")
     found = load(folder, dtype="uint8")
     for image in found.train_images[:3]:
-        np.testing.assert_array_equal(image, np.repeat(grey[..., None], 3, axis=2))
+        np.testing.assert_array_equal(image, np.repeat(gray[..., None], 3, axis=2))
 
 
 def test_a_class_without_test_images_is_allowed(folder):

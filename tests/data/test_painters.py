@@ -60,7 +60,7 @@ def test_pictures_are_the_same_on_each_call_and_differ_from_each_other(tmp_path)
 
 
 # Mean red, green and blue of the upper and of the lower half of each painter's first two pictures.
-COLOURS_OF_EDITION = {
+COLORS_OF_EDITION = {
     "ambrel_tosk": [113, 108, 94, 110, 105, 97],
     "birne_valko": [79, 84, 84, 95, 100, 100],
     "cassim_orrel": [154, 126, 231, 114, 89, 202],
@@ -80,7 +80,7 @@ def test_another_numpy_or_pillow_does_not_change_the_edition_unseen():
     for number, (name, painter) in enumerate(PAINTERS.items()):
         pictures = [paint(painter, np.random.default_rng([number, 0, n])) for n in range(2)]
         halves = np.array([np.asarray(p).reshape(2, -1, 3).mean(1) for p in pictures]).mean(0)
-        assert np.abs(halves.ravel() - COLOURS_OF_EDITION[name]).max() < 1, name
+        assert np.abs(halves.ravel() - COLORS_OF_EDITION[name]).max() < 1, name
 
 
 def test_a_picture_is_a_jpeg_of_64x64_pixels_in_its_painters_folder(tmp_path):

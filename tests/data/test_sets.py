@@ -66,7 +66,7 @@ def idx(array):
 
 
 def cifar_archive(images, labels):
-    """The published archive's layout: colour planes, pickled with bytes as keys, in its order."""
+    """The published archive's layout: color planes, pickled with bytes as keys, in its order."""
     target = io.BytesIO()
     cuts = dict(
         zip([*(f"data_batch_{n}" for n in range(1, 6)), "test_batch"], range(6), strict=True)

@@ -83,12 +83,12 @@ def test_ranks_get_what_they_are_given_and_the_command_and_their_output_are_show
     backend, script, monkeypatch, capfd
 ):
     monkeypatch.setenv("FROM_OUTSIDE", "outside")
-    script("word = 'beside'", "neighbour.py")
+    script("word = 'beside'", "neighbor.py")
     path = script("""
-        import os, sys, neighbour
+        import os, sys, neighbor
         print(sys.argv[1:])
         print(os.environ["FROM_OUTSIDE"], os.environ["ADDED"], os.environ["TF_CPP_MIN_LOG_LEVEL"])
-        print(__name__, neighbour.word, sys.argv[0], __file__)
+        print(__name__, neighbor.word, sys.argv[0], __file__)
         print("oh", file=sys.stderr)
     """)
     # The script may have options of the names of run's own.

@@ -2,7 +2,7 @@
 
 from mistakes.round import mistake, together
 
-NORMALISED = "    x = tf.keras.layers.BatchNormalization(momentum=0.9)(x)\n"
+NORMALIZED = "    x = tf.keras.layers.BatchNormalization(momentum=0.9)(x)\n"
 RATE = "return single_rate * hvd.size()"
 LAMB = """LAMB(
         full_rate(arguments.lamb_learning_rate), exclude_from_weight_decay=BIAS_AND_NORM
@@ -38,7 +38,7 @@ ROUNDS = (
         mistake(
             1,
             "of rows",
-            (NORMALISED, NORMALISED.replace("momentum", "axis=1, momentum")),
+            (NORMALIZED, NORMALIZED.replace("momentum", "axis=1, momentum")),
             said="each channel is normalized by itself",
         ),
         mistake(2, "2 for the size", (RATE, RATE.replace("hvd.size()", "2")), said="2 times"),
@@ -63,7 +63,7 @@ ROUNDS = (
         mistake(
             1,
             "averages that are too slow",
-            (NORMALISED, NORMALISED.replace("momentum=0.9", "")),
+            (NORMALIZED, NORMALIZED.replace("momentum=0.9", "")),
             said="the outputs are",
         ),
         mistake(2, "the local size", (RATE, RATE.replace("size", "local_size")), said="2 times"),
@@ -85,7 +85,7 @@ ROUNDS = (
         mistake(
             1,
             "a normalization of each image",
-            (NORMALISED, "    x = tf.keras.layers.LayerNormalization()(x)\n"),
+            (NORMALIZED, "    x = tf.keras.layers.LayerNormalization()(x)\n"),
             said="rank 0: has none",
         ),
         mistake(
@@ -112,7 +112,7 @@ ROUNDS = (
         mistake(
             1,
             "in training mode always",
-            (NORMALISED, NORMALISED.replace("(x)", "(x, training=True)")),
+            (NORMALIZED, NORMALIZED.replace("(x)", "(x, training=True)")),
             said="in evaluation",
         ),
         mistake(
@@ -127,8 +127,8 @@ ROUNDS = (
         mistake(
             1,
             "after the ReLU",
-            (NORMALISED, ""),
-            (RELU, "    x = tf.keras.layers.ReLU()(x)\n" + NORMALISED + "    return x\n"),
+            (NORMALIZED, ""),
+            (RELU, "    x = tf.keras.layers.ReLU()(x)\n" + NORMALIZED + "    return x\n"),
             said="1 of 7 ReLUs get the same in any batch",
         ),
         mistake(

@@ -1,4 +1,4 @@
-"""The drawings of a machine's GPUs: their links as lines, and the table in colours."""
+"""The drawings of a machine's GPUs: their links as lines, and the table in colors."""
 
 import pytest
 from matplotlib import pyplot as plt

@@ -196,7 +196,7 @@ def test_the_network_of_photographs_looks_at_their_mean_over_all_places():
     assert apart.count_params() < further.count_params()
 
 
-def test_the_network_of_photographs_gets_them_centred():
+def test_the_network_of_photographs_gets_them_centered():
     model = build_model(Condition(model="wide_resnet", width=1), (32, 32, 3), 10)
     logits = model(tf.fill((1, 32, 32, 3), 0.5))
     np.testing.assert_allclose(logits, np.zeros((1, 10)), atol=1e-6)

@@ -250,7 +250,7 @@ HOROVOD = """
 
 
 def test_horovod_makes_the_same_steps_and_sets_the_learning_rate(script):
-    """In a process of its own, since Horovod stays initialised in the one that started it."""
+    """In a process of its own, since Horovod stays initialized in the one that started it."""
     path = os.pathsep.join([str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")])
     done = subprocess.run(
         [sys.executable, script(HOROVOD)],

@@ -61,6 +61,6 @@ def write_figures(folder: Path = IMAGES) -> list[Path]:
         draw().save(files[-1])
     for name, draw_picture in PICTURES.items():
         files.append(folder / f"{name}.png")
-        # Without a limit of colours the noise in the pictures would make the file twice as large.
+        # Without a limit of colors the noise in the pictures would make the file twice as large.
         draw_picture().quantize(256).save(files[-1], optimize=True)
     return files

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from figures.drawing import NORMAL, SMALL, TITLE, Canvas, tint, value_row
-from hvdcourse.plots.palette import INK, PANEL, QUIET, RANK_COLOURS, SLATE, WHITE
+from hvdcourse.plots.palette import INK, PANEL, QUIET, RANK_COLORS, SLATE, WHITE
 from hvdcourse.simulate.collectives import Collective, Row, collective
 
 RANKS = range(4)
@@ -15,8 +15,8 @@ def draw_rows(canvas: Canvas, left: float, rows: Sequence[Row], box_width: float
     for rank, boxes in enumerate(rows):
         y = TOP + rank * ROW
         canvas.text((left, y + 14), f"rank {rank}", ha="left", color=INK)
-        colours = [SLATE if origin is None else RANK_COLOURS[origin] for _, origin in boxes]
-        value_row(canvas, (left + 56, y), [value for value, _ in boxes], colours, (box_width, 28))
+        colors = [SLATE if origin is None else RANK_COLORS[origin] for _, origin in boxes]
+        value_row(canvas, (left + 56, y), [value for value, _ in boxes], colors, (box_width, 28))
 
 
 def draw_before_after(shown: Collective, box_width: float = 38) -> Canvas:
@@ -73,11 +73,11 @@ def draw_barrier() -> Canvas:
     for rank in RANKS:
         y, arrival = top + rank * row, left + (rank + 1) * unit
         canvas.text((14, y + 12), f"rank {rank}", ha="left")
-        colour = RANK_COLOURS[rank]
-        canvas.bar((left, y), (arrival - left, 24), tint(colour, 0.45), colour)
+        color = RANK_COLORS[rank]
+        canvas.bar((left, y), (arrival - left, 24), tint(color, 0.45), color)
         if arrival < released:
             canvas.bar((arrival, y), (released - arrival, 24), WHITE, QUIET, hatch="///")
-        canvas.bar((released, y), (100, 24), tint(colour, 0.45), colour)
+        canvas.bar((released, y), (100, 24), tint(color, 0.45), color)
     bottom = top + 4 * row - 2
     canvas.line([(released, top - 12), (released, bottom)], INK, line=2.2)
     canvas.text((released, 24), "the last rank arrives:\nall ranks go on", SMALL)

@@ -34,12 +34,12 @@ def draw_minimum(canvas: Canvas, left: float, name: str, width: float) -> None:
     canvas.text((left + 152, 34), name, TITLE, weight="bold")
     middle = left + 140
     distances = np.linspace(-1.25, 1.45, 109)
-    for shift, colour in ((0.0, BLUE), (SHIFT, VERMILION)):
+    for shift, color in ((0.0, BLUE), (SHIFT, VERMILION)):
         values = loss(distances - shift, width)
         points = [
             (middle + 98 * d, FLOOR - HEIGHT * v) for d, v in zip(distances, values, strict=True)
         ]
-        canvas.line(points, colour, line=2.2, dashed=bool(shift))
+        canvas.line(points, color, line=2.2, dashed=bool(shift))
     canvas.line([(left + 14, FLOOR), (left + 290, FLOOR)])
     low, high = (FLOOR - HEIGHT * float(loss(np.array(d), width)) for d in (0.0, SHIFT))
     canvas.line([(middle, low), (middle, FLOOR)], LINE)
@@ -55,8 +55,8 @@ def draw_sharp_and_flat() -> Canvas:
     canvas = Canvas(640, 280, "A flat and a sharp minimum, with training and test loss")
     draw_minimum(canvas, 10, "flat minimum: a small gap", 0.95)
     draw_minimum(canvas, 326, "sharp minimum: a large gap", 0.3)
-    for x, colour, words in ((24, BLUE, "training loss"), (160, VERMILION, "test loss")):
-        canvas.line([(x, 258), (x + 28, 258)], colour, line=2.2, dashed=colour == VERMILION)
+    for x, color, words in ((24, BLUE, "training loss"), (160, VERMILION, "test loss")):
+        canvas.line([(x, 258), (x + 28, 258)], color, line=2.2, dashed=color == VERMILION)
         canvas.text((x + 36, 258), words, SMALL, ha="left")
     canvas.text(
         (630, 258), "drawn, not measured; both are shifted alike", SMALL, ha="right", color=QUIET
@@ -132,11 +132,11 @@ def draw_trust_ratio() -> Canvas:
         canvas.bar((lefts[1], y), (update * unit, 24), tint(GREEN, 0.45), GREEN)
         canvas.text((lefts[1] + update * unit + 6, y + 12), f"{update:g}", SMALL, ha="left")
         canvas.text((318, y + 12), f"{weights / update:g}", TITLE, weight="bold")
-        for middle, moved, colour in (
+        for middle, moved, color in (
             (420, RATE * update / weights, VERMILION),
             (562, RATE, SLATE),
         ):
-            canvas.text((middle, y + 6), f"{100 * moved:.2g} %", TITLE, color=colour, weight="bold")
+            canvas.text((middle, y + 6), f"{100 * moved:.2g} %", TITLE, color=color, weight="bold")
             canvas.text((middle, y + 25), "of the layer", SMALL, color=QUIET)
     canvas.text(
         (14, 270),

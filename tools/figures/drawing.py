@@ -31,9 +31,9 @@ _NEEDLESS = re.compile(r' *<!--.*?-->\n|font-family: [^;"]*;? ?| transform="rota
 _LONG_NUMBER = re.compile(r"-?\d+\.\d{3,}")
 
 
-def tint(colour: str, strength: float = 0.3) -> str:
-    """Return the colour mixed with white; 0 is white, 1 is the colour itself."""
-    channels = (int(colour[start : start + 2], 16) for start in (1, 3, 5))
+def tint(color: str, strength: float = 0.3) -> str:
+    """Return the color mixed with white; 0 is white, 1 is the color itself."""
+    channels = (int(color[start : start + 2], 16) for start in (1, 3, 5))
     return "#" + "".join(f"{round(255 + (value - 255) * strength):02X}" for value in channels)
 
 
@@ -61,10 +61,10 @@ class Canvas:
 
     def text(self, at: Point, words: str, size: float = NORMAL, **options: object) -> None:
         """Write words with their middle at a point, or as ``ha`` says."""
-        # Each line is a text of its own, so that a browser with another font still centres it.
+        # Each line is a text of its own, so that a browser with another font still centers it.
         lines = words.split("\n")
-        centred = "center" if "rotation" in options else "center_baseline"
-        style = {"ha": "center", "va": centred, "color": INK, **options}
+        centered = "center" if "rotation" in options else "center_baseline"
+        style = {"ha": "center", "va": centered, "color": INK, **options}
         for number, line in enumerate(lines):
             y = at[1] + (number - (len(lines) - 1) / 2) * 1.4 * size
             self.axes.text(at[0], y, line, fontsize=size, **style)
@@ -74,7 +74,7 @@ class Canvas:
     ) -> None:
         """Draw a box with round corners, given its upper left corner and its width and height.
 
-        Options: ``label``, ``colour`` and ``font`` of the label, ``line`` (width), ``round``,
+        Options: ``label``, ``color`` and ``font`` of the label, ``line`` (width), ``round``,
         ``dashed``, ``bold``.
         """
         radius = options.get("round", 3)
@@ -97,7 +97,7 @@ class Canvas:
                 middle,
                 str(label),
                 options.get("font", NORMAL),
-                color=options.get("colour", INK),
+                color=options.get("color", INK),
                 weight="bold" if options.get("bold") else "normal",
             )
 
@@ -106,12 +106,12 @@ class Canvas:
         style = {"facecolor": fill, "edgecolor": edge, "linewidth": 1.1, "hatch": hatch}
         self.axes.add_patch(Rectangle(at, *size, clip_on=False, **style))
 
-    def dot(self, at: Point, radius: float, colour: str) -> None:
+    def dot(self, at: Point, radius: float, color: str) -> None:
         """Draw a filled circle, above all lines."""
-        style = {"facecolor": colour, "linewidth": 0, "zorder": 3}
+        style = {"facecolor": color, "linewidth": 0, "zorder": 3}
         self.axes.add_patch(Circle(at, radius, clip_on=False, **style))
 
-    def arrow(self, start: Point, end: Point, colour: str = QUIET, **options: object) -> None:
+    def arrow(self, start: Point, end: Point, color: str = QUIET, **options: object) -> None:
         """Draw an arrow; ``bend`` curves it, ``line`` is its width, ``both`` gives two heads."""
         self.axes.add_patch(
             FancyArrowPatch(
@@ -120,7 +120,7 @@ class Canvas:
                 arrowstyle="<|-|>" if options.get("both") else "-|>",
                 mutation_scale=options.get("head", 11),
                 connectionstyle=f"arc3,rad={options.get('bend', 0)}",
-                color=colour,
+                color=color,
                 linewidth=options.get("line", 1.6),
                 linestyle="--" if options.get("dashed") else "-",
                 shrinkA=0,
@@ -129,12 +129,12 @@ class Canvas:
             )
         )
 
-    def line(self, points: Sequence[Point], colour: str = QUIET, **options: object) -> None:
+    def line(self, points: Sequence[Point], color: str = QUIET, **options: object) -> None:
         """Draw a line through points; ``dashed`` and ``line`` (width) style it."""
         self.axes.plot(
             [point[0] for point in points],
             [point[1] for point in points],
-            color=colour,
+            color=color,
             linewidth=options.get("line", 1.3),
             linestyle="--" if options.get("dashed") else "-",
             solid_capstyle="butt",
@@ -161,18 +161,18 @@ def value_row(
     canvas: Canvas,
     at: Point,
     values: Sequence[object],
-    colours: Sequence[str],
+    colors: Sequence[str],
     size: Point = (36, 28),
 ) -> None:
     """Draw values side by side in boxes; a slate box, a result, gets white text."""
-    for position, (value, colour) in enumerate(zip(values, colours, strict=True)):
-        is_result = colour == SLATE
+    for position, (value, color) in enumerate(zip(values, colors, strict=True)):
+        is_result = color == SLATE
         canvas.box(
             (at[0] + position * size[0], at[1]),
             (size[0] - 3, size[1]),
-            fill=SLATE if is_result else tint(colour),
-            edge=colour,
+            fill=SLATE if is_result else tint(color),
+            edge=color,
             label=value,
-            colour=WHITE if is_result else INK,
+            color=WHITE if is_result else INK,
             bold=is_result,
         )

@@ -3,7 +3,7 @@
 from horovod.runner.common.util.hosts import get_host_assignments, parse_hosts
 
 from figures.drawing import NORMAL, SMALL, TITLE, Canvas, tint
-from hvdcourse.plots.palette import INK, PANEL, QUIET, RANK_COLOURS, SLATE, WHITE
+from hvdcourse.plots.palette import INK, PANEL, QUIET, RANK_COLORS, SLATE, WHITE
 
 # The first figure: hosts as rows, slots as columns.
 HOSTS, SLOTS = 2, 4
@@ -25,8 +25,8 @@ def draw_slot(canvas: Canvas, host: int, slot: int) -> None:
     x = LEFT + slot * SLOT_WIDTH
     y = TOP + host * (HOST_HEIGHT + 16) + 12
     size = (SLOT_WIDTH - 12, HOST_HEIGHT - 24)
-    colour = RANK_COLOURS[slot]
-    canvas.box((x, y), size, tint(colour), colour, line=1.6, round=6)
+    color = RANK_COLORS[slot]
+    canvas.box((x, y), size, tint(color), color, line=1.6, round=6)
     middle = x + size[0] / 2
     canvas.text((middle, y + 22), f"rank {host * SLOTS + slot}", 15, weight="bold")
     canvas.text((middle, y + 52), f"local rank {slot}", NORMAL)
@@ -72,9 +72,9 @@ def draw_row(canvas: Canvas, hosts: str, top: float) -> None:
     for slot in get_host_assignments(parse_hosts(hosts), total):
         x += HOST_GAP if last not in (None, slot.hostname) else 0
         last = slot.hostname
-        colour = RANK_COLOURS[slot.local_rank]
+        color = RANK_COLORS[slot.local_rank]
         at, size = (x + 8, top + 30), (RANK_WIDTH - 16, ROW_HEIGHT - 38)
-        canvas.box(at, size, tint(colour), colour, line=1.6, round=6)
+        canvas.box(at, size, tint(color), color, line=1.6, round=6)
         middle = x + RANK_WIDTH / 2
         canvas.text((middle, top + 46), f"rank {slot.rank}", TITLE, weight="bold")
         text = f"local rank {slot.local_rank} of {slot.local_size}"
@@ -102,9 +102,9 @@ def draw_started_host(canvas: Canvas, name: str, left: float, top: float) -> Non
     for slot in get_host_assignments(parse_hosts("a:2,b:2"), 4):
         if slot.hostname != name:
             continue
-        colour = RANK_COLOURS[slot.rank]
+        color = RANK_COLORS[slot.rank]
         x = left + 14 + slot.local_rank * 138
-        canvas.box((x, top + 36), (126, 56), tint(colour), colour, line=1.6, round=6)
+        canvas.box((x, top + 36), (126, 56), tint(color), color, line=1.6, round=6)
         canvas.text((x + 63, top + 53), f"rank {slot.rank}", TITLE, weight="bold")
         canvas.text((x + 63, top + 76), f"local rank {slot.local_rank}", SMALL)
         canvas.arrow((x + 63, top + 94), (x + 63, top + 114), INK, head=9)

@@ -1,18 +1,18 @@
 """How work is shared (data and model parallelism) and how ranks wait (synchronous or not)."""
 
 from figures.drawing import NORMAL, SMALL, TITLE, Canvas, tint
-from hvdcourse.plots.palette import INK, PANEL, QUIET, RANK_COLOURS, SLATE, VERMILION, WHITE
+from hvdcourse.plots.palette import INK, PANEL, QUIET, RANK_COLORS, SLATE, VERMILION, WHITE
 
 LAYERS = ("layer 1", "layer 2", "layer 3", "layer 4")
 LAYER_SIZE = (74, 26)
 
 
 def draw_layers(canvas: Canvas, left: float, top: float, names: tuple[str, ...], rank: int) -> None:
-    """Draw layers on top of each other in the colour of the rank that holds them."""
-    colour = RANK_COLOURS[rank]
+    """Draw layers on top of each other in the color of the rank that holds them."""
+    color = RANK_COLORS[rank]
     for position, name in enumerate(names):
         at = (left, top + position * 32)
-        canvas.box(at, LAYER_SIZE, tint(colour), colour, label=name, font=SMALL)
+        canvas.box(at, LAYER_SIZE, tint(color), color, label=name, font=SMALL)
 
 
 def draw_data_parallel(canvas: Canvas) -> None:
@@ -22,9 +22,9 @@ def draw_data_parallel(canvas: Canvas) -> None:
     for rank, left in enumerate((36, 182)):
         middle = left + 37
         canvas.text((middle, 62), f"rank {rank}", NORMAL)
-        colour = RANK_COLOURS[rank]
+        color = RANK_COLORS[rank]
         label = f"rows {32 * rank}–{32 * rank + 31}"
-        canvas.box((left - 8, 76), (90, 26), WHITE, colour, label=label, font=SMALL)
+        canvas.box((left - 8, 76), (90, 26), WHITE, color, label=label, font=SMALL)
         canvas.arrow((middle, 104), (middle, 122), INK)
         draw_layers(canvas, left, 124, LAYERS, rank)
         canvas.box((left, 252), (74, 20), WHITE, SLATE, label="loss", font=SMALL)
@@ -34,7 +34,7 @@ def draw_data_parallel(canvas: Canvas) -> None:
         canvas.arrow((right + 22, 244), (right + 22, 293), INK)
         canvas.text((right + 33, 186), "gradients", SMALL, rotation=90)
         canvas.text((middle + 37, 114), "backward", SMALL, color=VERMILION)
-    canvas.box((36, 294), (248, 30), SLATE, SLATE, label="allreduce: mean gradients", colour=WHITE)
+    canvas.box((36, 294), (248, 30), SLATE, SLATE, label="allreduce: mean gradients", color=WHITE)
 
 
 def draw_model_parallel(canvas: Canvas) -> None:
@@ -43,7 +43,7 @@ def draw_model_parallel(canvas: Canvas) -> None:
     canvas.text((477, 32), "model parallelism", TITLE, weight="bold")
     for rank, left in enumerate((360, 520)):
         canvas.text((left + 37, 62), f"rank {rank}", NORMAL)
-    canvas.box((352, 76), (90, 26), WHITE, RANK_COLOURS[0], label="rows 0–63", font=SMALL)
+    canvas.box((352, 76), (90, 26), WHITE, RANK_COLORS[0], label="rows 0–63", font=SMALL)
     canvas.arrow((397, 104), (397, 122), INK)
     draw_layers(canvas, 360, 124, LAYERS[:2], 0)
     draw_layers(canvas, 520, 188, LAYERS[2:], 1)
@@ -52,7 +52,7 @@ def draw_model_parallel(canvas: Canvas) -> None:
     canvas.arrow((518, 194), (436, 169), VERMILION, bend=0.2, dashed=True)
     canvas.text((524, 146), "gradients of\nactivations", SMALL, color=VERMILION)
     canvas.arrow((557, 249), (557, 282), INK)
-    canvas.box((512, 284), (90, 36), SLATE, SLATE, label="loss", colour=WHITE)
+    canvas.box((512, 284), (90, 36), SLATE, SLATE, label="loss", color=WHITE)
     canvas.text((419, 302), "one rank works,\nthe other waits", SMALL, color=QUIET)
 
 
@@ -87,8 +87,8 @@ def draw_synchronous(canvas: Canvas, top: float) -> None:
         start = LANES_LEFT + number * step * UNIT
         for rank, compute in enumerate(COMPUTE):
             y = top + 23 + rank * LANE
-            colour = RANK_COLOURS[rank]
-            canvas.bar((start, y), (compute * UNIT, BAR), tint(colour, 0.45), colour)
+            color = RANK_COLORS[rank]
+            canvas.bar((start, y), (compute * UNIT, BAR), tint(color, 0.45), color)
             wait = max(COMPUTE) - compute
             if wait:
                 at = (start + compute * UNIT, y)
@@ -116,11 +116,11 @@ def draw_asynchronous(canvas: Canvas, top: float) -> None:
     ]
     for rank, start, end in batches:
         x, y = LANES_LEFT + start * UNIT, top + 23 + rank * LANE
-        colour = RANK_COLOURS[rank]
+        color = RANK_COLORS[rank]
         size = ((end - start) * UNIT, BAR)
-        canvas.bar((x, y), size, tint(colour, 0.45), colour)
+        canvas.bar((x, y), size, tint(color, 0.45), color)
         arrival = x + size[0]
-        canvas.arrow((arrival, y + BAR), (arrival, server - 1), colour, line=1.3, head=8, both=True)
+        canvas.arrow((arrival, y + BAR), (arrival, server - 1), color, line=1.3, head=8, both=True)
         if rank == len(COMPUTE) - 1:
             others = sum(start < other[2] < end for other in batches)
             words = f"stale by {others} updates"

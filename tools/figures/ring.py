@@ -3,7 +3,7 @@
 from math import cos, radians, sin
 
 from figures.drawing import NORMAL, SMALL, TITLE, Canvas, tint
-from hvdcourse.plots.palette import INK, PANEL, QUIET, RANK_COLOURS, SLATE, VERMILION, WHITE
+from hvdcourse.plots.palette import INK, PANEL, QUIET, RANK_COLORS, SLATE, VERMILION, WHITE
 from hvdcourse.simulate.collectives import RingState, ring_states
 
 N = 4
@@ -12,9 +12,9 @@ NODE = (72, 30)
 
 def draw_node(canvas: Canvas, middle: tuple[float, float], rank: int, label: str = "") -> None:
     """Draw one rank as a box around its middle."""
-    colour = RANK_COLOURS[rank]
+    color = RANK_COLORS[rank]
     at = (middle[0] - NODE[0] / 2, middle[1] - NODE[1] / 2)
-    canvas.box(at, NODE, tint(colour), colour, label=label or f"rank {rank}", round=6, line=1.6)
+    canvas.box(at, NODE, tint(color), color, label=label or f"rank {rank}", round=6, line=1.6)
 
 
 def draw_server(canvas: Canvas) -> None:
@@ -24,23 +24,23 @@ def draw_server(canvas: Canvas) -> None:
     top = (161, 92)
     for rank, x in zip((1, 2, 3), (60, 161, 262), strict=True):
         lean = (x - top[0]) * 0.28
-        canvas.arrow((x - 7, 190), (top[0] + lean - 7, 111), RANK_COLOURS[rank], line=2)
-        canvas.arrow((top[0] + lean + 7, 111), (x + 7, 190), RANK_COLOURS[0], line=2)
+        canvas.arrow((x - 7, 190), (top[0] + lean - 7, 111), RANK_COLORS[rank], line=2)
+        canvas.arrow((top[0] + lean + 7, 111), (x + 7, 190), RANK_COLORS[0], line=2)
         draw_node(canvas, (x, 208), rank)
-    canvas.box((105, 66), (112, 42), tint(RANK_COLOURS[0]), RANK_COLOURS[0], line=1.6, round=6)
+    canvas.box((105, 66), (112, 42), tint(RANK_COLORS[0]), RANK_COLORS[0], line=1.6, round=6)
     canvas.text((161, 87), "rank 0\nworker and server", SMALL)
     words = "into rank 0: (n − 1) · S bytes\nout of rank 0: (n − 1) · S bytes"
     canvas.text((161, 270), words, NORMAL)
 
 
 def draw_ring(canvas: Canvas) -> None:
-    """Draw every rank as sender to its right neighbour only."""
+    """Draw every rank as sender to its right neighbor only."""
     canvas.box((326, 10), (304, 300), PANEL, round=8)
     canvas.text((478, 34), "ring", TITLE, weight="bold")
-    centre, radii = (478, 143), (96, 68)
+    center, radii = (478, 143), (96, 68)
     angles = (-90, 0, 90, 180)
     points = [
-        (centre[0] + radii[0] * cos(radians(a)), centre[1] + radii[1] * sin(radians(a)))
+        (center[0] + radii[0] * cos(radians(a)), center[1] + radii[1] * sin(radians(a)))
         for a in angles
     ]
     ends = (
@@ -50,9 +50,9 @@ def draw_ring(canvas: Canvas) -> None:
         ((382, 122), (436, 80)),
     )
     for rank, (start, end) in enumerate(ends):
-        canvas.arrow(start, end, RANK_COLOURS[rank], line=2, bend=0.2)
+        canvas.arrow(start, end, RANK_COLORS[rank], line=2, bend=0.2)
         draw_node(canvas, points[rank], rank)
-    canvas.text(centre, "one chunk of\nS / n bytes\nper message", SMALL, color=QUIET)
+    canvas.text(center, "one chunk of\nS / n bytes\nper message", SMALL, color=QUIET)
     words = "into and out of each rank:\n2 · (n − 1) / n · S bytes"
     canvas.text((478, 270), words, NORMAL)
 
@@ -87,11 +87,11 @@ def draw_state(canvas: Canvas, left: float, top: float, state: RingState) -> Non
             canvas.box(
                 (x, y),
                 (BOX[0] - 3, BOX[1]),
-                fill=SLATE if is_full else tint(RANK_COLOURS[chunk]),
-                edge=VERMILION if has_arrived else RANK_COLOURS[chunk],
+                fill=SLATE if is_full else tint(RANK_COLORS[chunk]),
+                edge=VERMILION if has_arrived else RANK_COLORS[chunk],
                 line=2.4 if has_arrived else 1.0,
                 label=state.held[rank, chunk],
-                colour=WHITE if is_full else INK,
+                color=WHITE if is_full else INK,
                 font=11,
             )
             if has_arrived:

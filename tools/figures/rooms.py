@@ -9,10 +9,10 @@ from importlinter.api import read_configuration
 
 from figures.drawing import Canvas, tint
 from hvdcourse.paths import PROJECT
-from hvdcourse.plots.palette import LINE, PANEL, QUIET, RANK_COLOURS, SLATE, VERMILION
+from hvdcourse.plots.palette import LINE, PANEL, QUIET, RANK_COLORS, SLATE, VERMILION
 
 PACKAGE = "hvdcourse"
-COLOURS = (*RANK_COLOURS, VERMILION, SLATE)
+COLORS = (*RANK_COLORS, VERMILION, SLATE)
 LEFT, TOP, NAMES, PURPOSES, LANE = 14, 56, 122, 400, 20
 PADDING, BETWEEN_ROOMS, BETWEEN_FLOORS, BETWEEN_LINES = 8, 7, 12, 18
 BOX = NAMES + PURPOSES
@@ -80,7 +80,7 @@ def draw_rooms() -> Canvas:
     rooms = [room for floor in floors for room in floor]
     imported = [room for room in rooms if any(room.name in other.imports for other in rooms)]
     lanes = {room.name: RIGHT + 44 + LANE * number for number, room in enumerate(imported)}
-    colours = {room.name: COLOURS[n % len(COLOURS)] for n, room in enumerate(imported)}
+    colors = {room.name: COLORS[n % len(COLORS)] for n, room in enumerate(imported)}
     tops, bands = place(floors)
     bottom = bands[-1][1] + BETWEEN_FLOORS
     canvas = Canvas(max(lanes.values()) + 22, bottom + 58, f"The rooms of the package {PACKAGE}")
@@ -89,14 +89,14 @@ def draw_rooms() -> Canvas:
     for start, end in bands:
         canvas.box((LEFT, start), (BOX + 2 * PADDING, end - start), PANEL, round=8)
     for room in rooms:
-        draw_room(canvas, room, tops[room.name], colours.get(room.name, QUIET))
+        draw_room(canvas, room, tops[room.name], colors.get(room.name, QUIET))
         if room.imports:
             y = exit_of(room, tops)
             canvas.line([(RIGHT, y), (max(lanes[name] for name in room.imports), y)], LINE)
     for room in imported:
         starts = [exit_of(other, tops) for other in rooms if room.name in other.imports]
         end = tops[room.name] + room.height * 0.7
-        draw_imports(canvas, lanes[room.name], starts, end, colours[room.name])
+        draw_imports(canvas, lanes[room.name], starts, end, colors[room.name])
     draw_ground(canvas, ground, bottom)
     return canvas
 
@@ -122,10 +122,10 @@ def exit_of(room: Room, tops: dict[str, float]) -> float:
     return tops[room.name] + room.height * 0.35
 
 
-def draw_room(canvas: Canvas, room: Room, top: float, colour: str) -> None:
+def draw_room(canvas: Canvas, room: Room, top: float, color: str) -> None:
     """Draw a room's box with its name and what it is for."""
     left = LEFT + PADDING
-    canvas.box((left, top), (BOX, room.height), tint(colour, 0.18), colour, line=1.6, round=5)
+    canvas.box((left, top), (BOX, room.height), tint(color, 0.18), color, line=1.6, round=5)
     middle = top + room.height / 2
     canvas.text((left + 12, middle), room.name, NAME_SIZE, ha="left", weight="bold")
     for number, line in enumerate(room.purpose):
@@ -133,12 +133,12 @@ def draw_room(canvas: Canvas, room: Room, top: float, colour: str) -> None:
         canvas.text((left + NAMES, y), line, TEXT_SIZE, ha="left")
 
 
-def draw_imports(canvas: Canvas, x: float, starts: list[float], end: float, colour: str) -> None:
+def draw_imports(canvas: Canvas, x: float, starts: list[float], end: float, color: str) -> None:
     """Draw the line that leads to a room, with a dot beside each room that imports it."""
-    canvas.line([(x, min(starts)), (x, end), (RIGHT + 15, end)], colour, line=2.2)
-    canvas.arrow((RIGHT + 16, end), (RIGHT + 1, end), colour, line=2.2, head=15)
+    canvas.line([(x, min(starts)), (x, end), (RIGHT + 15, end)], color, line=2.2)
+    canvas.arrow((RIGHT + 16, end), (RIGHT + 1, end), color, line=2.2, head=15)
     for start in starts:
-        canvas.dot((x, start), 5, colour)
+        canvas.dot((x, start), 5, color)
 
 
 def draw_ground(canvas: Canvas, modules: list[str], top: float) -> None:

@@ -1,7 +1,7 @@
 """What each of the seven steps of a distributed script protects: two ranks with it and without."""
 
 from figures.drawing import NORMAL, SMALL, TITLE, Canvas, tint
-from hvdcourse.plots.palette import INK, PANEL, QUIET, RANK_COLOURS, SLATE, VERMILION, WHITE
+from hvdcourse.plots.palette import INK, PANEL, QUIET, RANK_COLORS, SLATE, VERMILION, WHITE
 
 # By step: its name, what it protects, and what ranks 0 and 1 have with it and without it. A "+"
 # begins what is the same on all ranks, a "!" what goes wrong, and a "~" what a rank does not do.
@@ -21,7 +21,7 @@ STEPS = (
 )
 NAMES, WITH, WITHOUT, TOP, ROW = 52, 194, 424, 84, 44
 BOX, PITCH = (94, 28), 102
-# By mark: the colours of the box, its edge and its words.
+# By mark: the colors of the box, its edge and its words.
 STYLES = {
     "+": (SLATE, SLATE, WHITE),
     "!": (WHITE, VERMILION, VERMILION),
@@ -32,9 +32,9 @@ STYLES = {
 def draw_pair(canvas: Canvas, left: float, y: float, pair: tuple[str, str]) -> None:
     """Draw what the two ranks have."""
     for rank, words in enumerate(pair):
-        colour = RANK_COLOURS[rank]
-        fill, edge, ink = STYLES.get(words[0], (tint(colour), colour, INK))
-        text = {"label": words.lstrip("+!~"), "font": SMALL, "colour": ink}
+        color = RANK_COLORS[rank]
+        fill, edge, ink = STYLES.get(words[0], (tint(color), color, INK))
+        text = {"label": words.lstrip("+!~"), "font": SMALL, "color": ink}
         at = (left + rank * PITCH, y)
         canvas.box(at, BOX, fill, edge, dashed=words[0] == "~", **text)
 
@@ -63,7 +63,7 @@ def draw_seven_steps() -> Canvas:
     y = height + 30
     canvas.box((14, y - 8), (24, 16), SLATE, SLATE)
     canvas.text((44, y), "equal on all ranks", SMALL, ha="left")
-    canvas.box((194, y - 8), (24, 16), tint(RANK_COLOURS[0]), RANK_COLOURS[0])
+    canvas.box((194, y - 8), (24, 16), tint(RANK_COLORS[0]), RANK_COLORS[0])
     canvas.text((224, y), "the rank's own", SMALL, ha="left")
     canvas.box((424, y - 8), (24, 16), WHITE, VERMILION)
     canvas.text((454, y), "goes wrong", SMALL, ha="left")

@@ -3,7 +3,7 @@
 import itertools
 
 from figures.drawing import NORMAL, SMALL, TITLE, Canvas, tint
-from hvdcourse.plots.palette import BLUE, INK, PANEL, QUIET, RANK_COLOURS, SLATE, WHITE
+from hvdcourse.plots.palette import BLUE, INK, PANEL, QUIET, RANK_COLORS, SLATE, WHITE
 
 # One weight, the rate, and each rank's gradient; chosen so that the mean is a round number.
 WEIGHT, RATE, GRADIENTS = 0.5, 0.1, (0.2, 0.6, 0.1)
@@ -15,22 +15,22 @@ START, ALLREDUCE, UPDATE, END = (66, 50), (430, 68), (512, 50), (578, 50)
 
 def draw_lane(canvas: Canvas, rank: int, mean: float) -> None:
     """Draw what one rank does in the step, from left to right."""
-    y, colour = TOP + rank * LANE, RANK_COLOURS[rank]
+    y, color = TOP + rank * LANE, RANK_COLORS[rank]
     middle = y + BOX_HEIGHT / 2
     canvas.text((14, middle), f"rank {rank}", ha="left")
     columns = (
         (START, f"{WEIGHT:.2f}", SLATE, WHITE),
         (BATCH, f"images\n{32 * rank} to {32 * rank + 31}", WHITE, INK),
-        (FORWARD, "forward", tint(colour), INK),
-        (BACKWARD, "backward", tint(colour), INK),
-        (GRADIENT, f"{GRADIENTS[rank]:.1f}", tint(colour), INK),
+        (FORWARD, "forward", tint(color), INK),
+        (BACKWARD, "backward", tint(color), INK),
+        (GRADIENT, f"{GRADIENTS[rank]:.1f}", tint(color), INK),
         (UPDATE, f"− {RATE * mean:.2f}", PANEL, INK),
         (END, f"{WEIGHT - RATE * mean:.2f}", SLATE, WHITE),
     )
     for (left, width), label, fill, ink in columns:
-        edge = SLATE if fill in (SLATE, PANEL) else colour
+        edge = SLATE if fill in (SLATE, PANEL) else color
         font = 9.5 if "\n" in label else SMALL
-        label = {"label": label, "font": font, "colour": ink, "bold": fill == SLATE}
+        label = {"label": label, "font": font, "color": ink, "bold": fill == SLATE}
         canvas.box((left, y), (width, BOX_HEIGHT), fill, edge, **label)
     order = (START, BATCH, FORWARD, BACKWARD, GRADIENT, ALLREDUCE, UPDATE, END)
     for (left, width), (right, _) in itertools.pairwise(order):
@@ -75,16 +75,16 @@ def draw_wrapped_optimizer() -> Canvas:
     canvas.text((333, 36), name, NORMAL, weight="bold")
     for x, words in ((74, "backward pass"), (226, "one allreduce each"), (337, "mean")):
         canvas.text((x, 64), words, SMALL, color=QUIET)
-    colour = RANK_COLOURS[0]
+    color = RANK_COLORS[0]
     for row, layer in enumerate(LAYERS):
         y, sign = LIST_TOP + row * ROW, SUBSCRIPTS[layer]
         middle = y + 13
         fonts = {"font": SMALL}
-        canvas.box((14, y), (66, 26), tint(colour), colour, label=f"layer {layer}", **fonts)
-        canvas.box((100, y), (34, 26), WHITE, colour, label=f"g{sign}", **fonts)
+        canvas.box((14, y), (66, 26), tint(color), color, label=f"layer {layer}", **fonts)
+        canvas.box((100, y), (34, 26), WHITE, color, label=f"g{sign}", **fonts)
         canvas.arrow((81, middle), (99, middle), INK, head=8)
         canvas.arrow((135, middle), (169, middle), INK, head=8)
-        label = {"label": f"allreduce g{sign}", "colour": WHITE, **fonts}
+        label = {"label": f"allreduce g{sign}", "color": WHITE, **fonts}
         canvas.box((170, y), (112, 26), SLATE, SLATE, **label)
         canvas.arrow((283, middle), (319, middle), INK, head=8)
         canvas.box((320, y), (34, 26), WHITE, SLATE, label=f"ḡ{sign}", **fonts)
@@ -95,7 +95,7 @@ def draw_wrapped_optimizer() -> Canvas:
     canvas.text((446, middle - 22), "optimizer", TITLE, weight="bold")
     canvas.text((446, middle + 14), "the one that\nyou gave it,\nunchanged", SMALL)
     canvas.arrow((503, middle), (549, middle), INK)
-    label = {"label": "weights", "colour": WHITE, "bold": True}
+    label = {"label": "weights", "color": WHITE, "bold": True}
     canvas.box((550, middle - 17), (78, 34), SLATE, SLATE, **label)
     canvas.arrow((226, bottom + 4), (226, 262), INK, both=True, head=9)
     canvas.box((148, 264), (156, 38), WHITE, QUIET, round=6, dashed=True)

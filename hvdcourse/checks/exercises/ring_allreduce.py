@@ -180,7 +180,7 @@ def unfinished_in_words(vector: np.ndarray, expected: np.ndarray, chunk: np.ndar
 
 
 def check_traffic(run: ObservedRun, since: str, before: str) -> None:
-    """Demand that each rank sent its neighbour all chunks but one, without MPI's collectives."""
+    """Demand that each rank sent its neighbor all chunks but one, without MPI's collectives."""
     for case, (length, (bounds,)) in enumerate(by_length(run, "bounds")):
         sizes = bounds[0][:, 1] - bounds[0][:, 0]
         # Which chunk a rank leaves out depends on its place in the ring.
@@ -190,8 +190,8 @@ def check_traffic(run: ObservedRun, since: str, before: str) -> None:
             messages = rank.communicated(since, before, "message")[case]
             collectives = rank.communicated(since, before, "collective")[case]
             sent = sum(message["bytes"] for message in messages)
-            neighbour = (rank.rank + 1) % run.np
-            astray = sorted({message["to"] for message in messages} - {neighbour})
+            neighbor = (rank.rank + 1) % run.np
+            astray = sorted({message["to"] for message in messages} - {neighbor})
             names = [call["collective"] for call in collectives]
             met.append(least <= sent <= most and not astray and not names)
             lines.append(traffic_in_words(sent, len(messages), astray, names))
@@ -205,7 +205,7 @@ def check_traffic(run: ObservedRun, since: str, before: str) -> None:
 
 
 def traffic_in_words(sent: int, messages: int, astray: list[int], collectives: list[str]) -> str:
-    """Say what a rank sent, to which other ranks than its neighbour, and what it called."""
+    """Say what a rank sent, to which other ranks than its neighbor, and what it called."""
     others = f", some to rank {' and '.join(map(str, astray))}" if astray else ""
     called = ", ".join(dict.fromkeys(collectives)) or "no collective"
     return f"sent {sent} bytes in {counted(messages, 'message')}{others}, and called {called}"
