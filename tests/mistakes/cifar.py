@@ -129,7 +129,7 @@ ROUNDS = (
             "after the ReLU",
             (NORMALIZED, ""),
             (RELU, "    x = tf.keras.layers.ReLU()(x)\n" + NORMALIZED + "    return x\n"),
-            said="1 of 7 ReLUs get the same in any batch",
+            said="what goes into ReLU 1 of 7 is not normalized",
         ),
         mistake(
             3,
@@ -178,6 +178,12 @@ ROUNDS = (
                 ),
             ),
             said=", or 1 times 0.0",
+        ),
+        mistake(
+            1,
+            "in the first group alone",
+            (NORMALIZED, "    if x.shape[-1] == 16:\n    " + NORMALIZED),
+            said="what goes into ReLU 4, 5, 6, 7 of 7 is not normalized",
         ),
         only=True,
     ),

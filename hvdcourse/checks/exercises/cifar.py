@@ -85,13 +85,16 @@ def check_normalization(run: ObservedRun) -> None:
 def check_relus(modes: list[dict[str, Any]]) -> None:
     """What goes into each ReLU is normalized over the batch, for each channel by itself."""
     relus = [of_rank["batch_before_relu"] for of_rank in modes]
-    alike = [sum(apart < ALIKE for apart in of_rank) for of_rank in relus]
+    alike = [
+        [str(number) for number, apart in enumerate(of_rank, start=1) if apart < ALIKE]
+        for of_rank in relus
+    ]
     demand(
         "what goes into each ReLU is normalized over the batch",
-        [not count for count in alike],
+        [not numbers for numbers in alike],
         [
-            f"{count} of {len(of_rank)} ReLUs get the same in any batch"
-            for of_rank, count in zip(relus, alike, strict=True)
+            f"what goes into ReLU {', '.join(numbers)} of {len(of_rank)} is not normalized"
+            for numbers, of_rank in zip(alike, relus, strict=True)
         ],
     )
     demand(
