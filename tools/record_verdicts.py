@@ -29,7 +29,7 @@ TAG = "recorded-verdicts"
 SUMMARY = "Recorded verdicts: an unfinished script, and a finished one"
 COLUMNS = 96
 # How long a check took says more of the machine that recorded it. A long line breaks before "s".
-SECONDS = re.compile(r" \([\d.]+\s+s\)$")
+SECONDS = re.compile(r" \([\d.]+\s+s\)$", re.MULTILINE)
 
 
 def checked(cell: nbformat.NotebookNode) -> tuple[str, list[int] | None] | None:
