@@ -52,7 +52,7 @@ STEPS = (
     Step(number=3, title="All ranks go on with rank 0's weights", check=training.check_same_start),
     Step(
         number=4,
-        title="Each epoch's images are shared out among the ranks, in the same number of steps",
+        title="Each epoch's images are shared out, in the same number of steps",
         check=shares.check_shuffled_shares,
     ),
     Step(number=5, title="Every rank has the metrics of the whole test set", check=check_test),
