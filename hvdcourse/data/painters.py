@@ -98,14 +98,14 @@ def image_folder(data: str | Path = "painters") -> Path:
     path = next((folder for folder in folders if folder.exists()), folders[-1])
     if not path.exists():
         with only_process(path.with_name(f".{EDITION}.lock")):
-            # Whoever held the lock before may have drawn them.
+            # Another process, which held the lock before, may have drawn them.
             if not path.exists():
                 draw_once(path)
     return path
 
 
 def draw_once(path: Path) -> None:
-    """Draw all pictures into a folder beside ``path``, then give it that name: whole or absent."""
+    """Draw all pictures into a folder next to ``path``, then give it that name: whole or absent."""
     say(f"drawing the painters' pictures into {path}, once on this machine: about 15 s")
     for left_by_a_kill in path.parent.glob(f".{path.name}-*"):
         shutil.rmtree(left_by_a_kill, ignore_errors=True)

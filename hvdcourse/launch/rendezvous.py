@@ -20,7 +20,7 @@ def keep_local() -> None:
         bind(server)
 
     RendezvousHTTPServer.server_bind = bind_locally
-    # Python's own choice is 5, and whoever asks besides them tries again after 1 to 7 seconds.
+    # Python's own choice is 5, and a rank beyond them tries again after 1 to 7 seconds.
     RendezvousHTTPServer.request_queue_size = 128
 
 

@@ -14,7 +14,7 @@ CPU_WINDOW_SECONDS = 2.0
 FREE_PERCENT = 10.0
 # Where no core is free, ranks that wait for one look as if they stood still, and get more time.
 BUSY_PATIENCE = 4
-# Whoever drops an iterator of tf.data may have to wait until its tuner wakes, which sleeps for up
+# To drop an iterator of tf.data may mean to wait until its tuner wakes, which sleeps for up
 # to as long as the iterator was in use, at most a minute.
 TUNER_SECONDS = 65.0
 _WORKING = (psutil.STATUS_RUNNING, psutil.STATUS_DISK_SLEEP)

@@ -47,7 +47,7 @@ class MessageObserver:
 
     def start(self) -> None:
         """Begin to take notes."""
-        # mpi4py declares it final; whoever asks for it later must get the observed one.
+        # mpi4py declares it final; a later caller must get the observed one.
         vars(MPI)["COMM_WORLD"] = self.observed(MPI.COMM_WORLD)
 
     def observed(self, communicator: Any) -> Any:

@@ -42,7 +42,7 @@ def _start() -> None:
         # The setup builds Horovod with both. To ask, horovodrun would import TensorFlow: 3 seconds.
         util.gloo_built = util.mpi_built = lambda **_: True
         # A thread that starts a process also takes the exit status of those that have ended, and
-        # whoever waits for one finds none: https://github.com/python/cpython/issues/148318
+        # a caller that waits for one finds none: https://github.com/python/cpython/issues/148318
         process._cleanup = lambda: None  # type: ignore[attr-defined]
 
 
