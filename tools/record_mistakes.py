@@ -16,7 +16,11 @@ SCRIPT_OF_A_TEST = re.compile(r'(?<=File ")/\S*/source/(?=\w+\.py")')
 
 def portable(message: str) -> str:
     """Return a message without this machine's folders."""
-    return SCRIPT_OF_A_TEST.sub("/course/source_code/", message).replace(str(PROJECT), "/course")
+    message = SCRIPT_OF_A_TEST.sub("/course/source_code/", message)
+    # The environment may lie outside of the project.
+    for folder, shown in ((sys.prefix, "/course/.venv"), (str(PROJECT), "/course")):
+        message = message.replace(folder, shown)
+    return message
 
 
 def main() -> None:

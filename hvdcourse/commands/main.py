@@ -262,7 +262,7 @@ def main() -> None:
             stream.reconfigure(errors="replace")
     exit_when_terminated()
     try:
-        app()
+        app(prog_name="hvdcourse")
     except BadInput as error:
         end_with(error, 2)
     except BrokenPipeError:

@@ -11,8 +11,8 @@ from hvdcourse.rank.variables import OBSERVE_VARIABLE
 
 # For ``run(…, environment=COMPARED)``: the ranks note what compare_ranks reads.
 COMPARED = {OBSERVE_VARIABLE: "ranks"}
-_TITLES = ("rank", "images", "shared", "tests", "steps", "rate", "first weights", "last weights")
-_ROW = "{:>4} {:>7} {:>7} {:>6} {:>6} {:>7} {:>13} {:>13} {:>8} {:>9}"
+_TITLES = ("rank", "images", "repeated", "tests", "steps", "rate", "first weights", "last weights")
+_ROW = "{:>4} {:>7} {:>8} {:>6} {:>6} {:>7} {:>13} {:>13} {:>8} {:>9}"
 
 
 @dataclass(frozen=True)
@@ -21,7 +21,7 @@ class RankSummary:
 
     Attributes:
         images: how many training images it had in its first epoch.
-        shared: how many of these another rank had, too.
+        repeated: how many of these another rank had, too.
         tests: how many test images it evaluated in that epoch.
         steps: how often it changed the weights in the whole training.
         rate: the learning rate of its last step.
@@ -31,7 +31,7 @@ class RankSummary:
     """
 
     images: int
-    shared: int
+    repeated: int
     tests: int
     steps: int
     rate: float
@@ -44,7 +44,7 @@ class RankSummary:
         reported = (self.reported.get(name) for name in ("loss", "val_accuracy"))
         loss, accuracy = ("-" if value is None else f"{value:.4f}" for value in reported)
         weights = (f"{value:.5f}" for value in (self.first_weights, self.last_weights))
-        counts = (self.images, self.shared, self.tests, self.steps)
+        counts = (self.images, self.repeated, self.tests, self.steps)
         return (*counts, f"{self.rate:.4g}", *weights, loss, accuracy)
 
 
@@ -105,7 +105,7 @@ def _summary(name: str, rank: RankResult, others: list[set[float]]) -> RankSumma
     images = set(_samples(rank, "trained"))
     return RankSummary(
         images=len(images),
-        shared=len(images & set().union(*others)),
+        repeated=len(images & set().union(*others)),
         tests=len(set(_samples(rank, "evaluated"))),
         steps=len(updates),
         rate=float(updates[-1]["rate"]),

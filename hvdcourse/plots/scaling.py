@@ -144,7 +144,8 @@ def plot_scaling(
         expected = np.array([[n, 100 * share] for n, share in formula.get(name, {}).items()])
         if len(expected):
             label = f"{name}, formula"
-            right.plot(*expected.T, "x", color=color, markersize=9, label=label)
+            counts, shares = expected.T
+            right.plot(counts + shift, shares, "x", color=color, markersize=9, label=label)
         ideal = np.array(ranks) * np.median(points[1])
     left.plot(ranks, ideal, "--", color=DARK_GRAY, label="N times one rank")
     left.axhline(np.median(all_cores), color=GRAY, linestyle=":", label="one process, all cores")

@@ -128,7 +128,7 @@ def plot_search(panels: Mapping[str, Mapping[str, Mapping[float, Sequence[float]
         1, len(panels), figsize=(3.2 * len(panels), 3.3), sharey=True, squeeze=False
     )
     for axes, (title, conditions) in zip(row[0], panels.items(), strict=True):
-        for color, (name, accuracies) in zip((VERMILION, BLUE), conditions.items(), strict=False):
+        for color, (name, accuracies) in zip(COLORS, conditions.items(), strict=False):
             rates = sorted(accuracies)
             axes.plot(rates, [np.mean(accuracies[rate]) for rate in rates], color=color, label=name)
             for rate in rates:

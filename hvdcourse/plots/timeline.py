@@ -14,7 +14,6 @@ from hvdcourse.plots.palette import (
     GRAY,
     GREEN,
     INK,
-    LIGHT_GRAY,
     ORANGE,
     TINTS,
     VERMILION,
@@ -28,7 +27,7 @@ PHASES: dict[str, tuple[str, str, dict[str, Any]]] = {
     "waits for all ranks": (
         "first_ready", "negotiated", {"facecolor": "white", "edgecolor": GRAY, "hatch": "/////"},
     ),
-    "waits for its turn": ("negotiated", "sending", {"color": LIGHT_GRAY}),
+    "waits for its turn": ("negotiated", "sending", {"color": GRAY}),
     "copied in": ("copying_in", "copied_in", {"color": ORANGE}),
     "allreduce": ("sending", "sent", {"color": BLUE}),
     "copied out": ("copying_out", "copied_out", {"color": GREEN}),

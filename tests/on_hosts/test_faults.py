@@ -77,8 +77,10 @@ def test_a_key_that_is_refused(backend, make_hosts, run_script):
 
 
 @pytest.mark.parametrize("backend", ["gloo", "mpi", "mpirun"])
-def test_a_host_without_the_courses_environment(backend, make_hosts, run_script):
+def test_a_host_without_the_courses_environment(backend, make_hosts, run_script, monkeypatch):
     hosts = make_hosts(2)
+    # Nor with another's environment, which a terminal may have in its PATH.
+    monkeypatch.setenv("PATH", os.pathsep.join([f"{sys.prefix}/bin", "/usr/bin", "/bin"]))
     hide = ["mount", "-t", "tmpfs", "tmpfs", sys.prefix]
     pid = first_process(hosts[1])
     subprocess.run(["nsenter", f"--target={pid}", "--mount", "--", *hide], check=True)

@@ -58,7 +58,7 @@ def same_last(ranks):
 def test_ranks_of_the_solution_differ_in_their_images_alone(summaries):
     ranks = summaries(ALL)
     assert [rank.images for rank in ranks] == [33, 32, 32]
-    assert [(rank.shared, rank.tests, rank.steps) for rank in ranks] == [(0, 120, 4)] * NP
+    assert [(rank.repeated, rank.tests, rank.steps) for rank in ranks] == [(0, 120, 4)] * NP
     assert [rank.rate for rank in ranks] == pytest.approx([0.002] * NP)
     assert same_first(ranks)
     assert same_last(ranks)
@@ -81,7 +81,7 @@ def test_without_a_broadcast_weights_are_never_equal(summaries):
 
 def test_without_shares_every_image_is_elsewhere_too(summaries):
     for rank in summaries(ALL - {5}):
-        assert rank.images == rank.shared == IMAGES
+        assert rank.images == rank.repeated == IMAGES
 
 
 def test_a_run_that_failed_says_how(summaries):
@@ -93,7 +93,7 @@ def test_a_script_of_another_shape_without_fit_is_compared(tmp_path):
     script.write_text(OF_ANOTHER_SHAPE)
     table = compare_ranks(run_quickly(script, 2, environment=COMPARED))
     zero, one = table.runs["run"]
-    assert [(rank.images, rank.shared, rank.steps) for rank in (zero, one)] == [(10, 0, 4)] * 2
+    assert [(rank.images, rank.repeated, rank.steps) for rank in (zero, one)] == [(10, 0, 4)] * 2
     assert [zero.rate, one.rate] == pytest.approx([0.1, 0.2])
     assert zero.first_weights != pytest.approx(one.first_weights)
     head, first, second = str(table).splitlines()
