@@ -29,7 +29,9 @@ def observe(folder: RunFolder, rank: int, what: str) -> Callable[[], None] | Non
     finish = None
     if what in ("training", "ranks"):
         from hvdcourse.rank.observe_training import TrainingObserver
+        from hvdcourse.rank.tracing import run_graphs_as_made
 
+        run_graphs_as_made()
         observer = TrainingObserver(folder, rank)
         observer.start(pretend_gpus=what == "training")
         # What is noted at the end is of the digits, which another script's model may not fit.
