@@ -23,7 +23,7 @@ help:
 	@echo "make setup         set everything up: .venv with the locked packages"
 	@echo "make gpu           set everything up anew, for GPUs; needs the CUDA toolkit"
 	@echo "make clean         remove .venv, .uv and build; your work and progress stay"
-	@echo "make lint          check the format of code and notebooks"
+	@echo "make lint          check format, imports, types and spelling"
 	@echo "make format        put code and notebooks into that format"
 	@echo "make exercises     make source_code/ and the after_step files from solutions/"
 	@echo "make new-exercise NAME=my_exercise  lay out the files of a new exercise"

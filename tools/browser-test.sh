@@ -1,5 +1,6 @@
 #!/bin/sh
-# Runs the first lesson in headless Chromium. In CI it installs Chromium, and fails where it cannot.
+# Tries the book, the slides and the first lesson in headless Chromium. In CI it installs Chromium,
+# and fails where it cannot.
 set -eu
 cd "$(dirname "$0")/.."
 if [ -n "${CI:-}" ] && ! command -v chromium >/dev/null; then

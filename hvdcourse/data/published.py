@@ -148,14 +148,14 @@ PUBLISHED = {
             *("T-shirt/top", "Trouser", "Pullover", "Dress", "Coat"),
             *("Sandal", "Shirt", "Sneaker", "Bag", "Ankle boot"),
         ),
-        "Xiao, Rasul and Vollgraf, 2017, arXiv:1708.07747, MIT licence",
+        "Xiao, Rasul and Vollgraf, 2017, arXiv:1708.07747, MIT license",
     ),
     "cifar10": PublishedSet(
         _files("cifar10", "https://www.cs.toronto.edu/~kriz", "cifar-10-python.tar.gz"),
         read_cifar,
         ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck"),
         "Krizhevsky, 2009, Learning Multiple Layers of Features from Tiny Images, "
-        "https://www.cs.toronto.edu/~kriz/cifar.html, no licence stated",
+        "https://www.cs.toronto.edu/~kriz/cifar.html, no license stated",
     ),
     "svhn": PublishedSet(
         _files("svhn", _STANFORD, "train_32x32.mat", "test_32x32.mat"),

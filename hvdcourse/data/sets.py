@@ -21,7 +21,7 @@ class DataSet:
     """Images as float32 of shape (count, height, width, channels) in 0…1, labels as int64.
 
     Labels have shape (count,) and are positions in ``classes``. ``source`` says whom to cite, and
-    the licence. Where uint8 was asked for, the images are that, in 0…255.
+    the license. Where uint8 was asked for, the images are that, in 0…255.
     """
 
     train_images: np.ndarray
@@ -131,7 +131,7 @@ def load_image_folder(folder: str | Path, image_size: tuple[int, int] | None = N
         pixels[cut:],
         images.test_labels,
         images.classes,
-        source=f"the images in {folder}; their owner knows their licence",
+        source=f"the images in {folder}; their owner knows their license",
     )
 
 

@@ -11,7 +11,7 @@ if ! [ -e "$copy" ]; then
     mkdir "$copy.partial"
     cp -R "$course/notebooks" "$course/source_code" "$copy.partial/"
     chmod -R u+w "$copy.partial"
-    for shared in README.md hvdcourse images solutions tools; do
+    for shared in README.md CONTRIBUTING.md LICENSE book hvdcourse images solutions tools; do
         ln -s "$course/$shared" "$copy.partial/"
     done
     mv "$copy.partial" "$copy"
