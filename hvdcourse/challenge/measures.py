@@ -56,7 +56,7 @@ def images_per_second(run: ObservedRun, gallery: Gallery) -> float:
     """Return how many images a second the ranks train on, without what they see more than once.
 
     The median epoch counts, without the first one and without evaluations. It begins where what
-    came before it ended: whoever fills a shuffle buffer waits for all images before the first step.
+    came before it ended: a script that fills a shuffle buffer waits before its first step.
     """
     epochs = run.arguments["epochs"]
     batches = [notes(rank, "batch") for rank in run.ranks]

@@ -193,7 +193,7 @@ def down() -> bool:
 
 
 def remove() -> bool:
-    """Remove all that hosts are made of, whoever made it; return whether there was a host."""
+    """Remove all that hosts are made of, by any process; return whether there was a host."""
     end_processes()
     there_were_any = network.remove_namespaces()
     shutil.rmtree(FOLDER, ignore_errors=True)

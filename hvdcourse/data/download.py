@@ -79,7 +79,7 @@ def fetch(file: PublishedFile) -> Path:
     try:
         if not path.exists():
             with only_process(path.parent / ".lock"):
-                # Whoever held the lock before may have fetched it.
+                # The process that held the lock before may have fetched it.
                 if not path.exists():
                     download(file, path)
                     return path

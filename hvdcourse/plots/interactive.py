@@ -85,7 +85,7 @@ def play_batch_size(critical_batch: float = 1024) -> None:
 
 
 def play_scaling() -> None:
-    """Show the scaling efficiency up to a number of GPUs, beside that of the 512-GPU chart."""
+    """Show the scaling efficiency up to a number of GPUs, and that of the 512-GPU chart."""
     controls = {
         "model": ipywidgets.Dropdown(
             options=["vgg16", "resnet50", "resnet101", "inception_v3"], description="model"

@@ -1,4 +1,4 @@
-"""The plots of how far a training scales: a model beside measurements, and what it predicts."""
+"""The plots of how far a training scales: a model, measurements, and what it predicts."""
 
 import itertools
 from collections.abc import Mapping, Sequence

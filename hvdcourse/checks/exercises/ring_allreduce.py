@@ -17,7 +17,7 @@ BYTES_A_NUMBER = 8
 # left over (of 2 and more), and also where all others are rounded up (of 3 and less). Seven times
 # a seventh of them, in floating point, is too small: rounded down, the last number is lost.
 SHORT_LENGTHS = (122, 237)
-# 2 ranks' chunks have 2**19 numbers, and 1 more: whoever sends pieces may need one more for it.
+# 2 ranks' chunks have 2**19 numbers, and 1 more: who sends pieces may need one more for it.
 LONG_LENGTH = 2**20 + 1
 
 
