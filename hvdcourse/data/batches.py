@@ -32,7 +32,7 @@ def without_tuner(dataset: tf.data.Dataset) -> tf.data.Dataset:
     """Return the dataset with nothing left to the tuner of tf.data.
 
     A program that drops an iterator waits for its tuner, which sleeps for up to as long as the
-    iterator was in use. With a core a rank, 16 of 36 epochs of two ranks took a second longer for it.
+    iterator was in use. With a core a rank, 16 of 36 epochs of two ranks took a second longer.
     """
     options = tf.data.Options()
     options.autotune.enabled = False

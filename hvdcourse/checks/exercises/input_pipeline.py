@@ -268,7 +268,8 @@ def check_delivery(run: ObservedRun) -> None:
 def ready_batches(epoch: FedEpoch) -> list[bool]:
     """Return for each whole batch but the first whether it was made ahead.
 
-    That is, before the step on the batch before it ended. The last batch may have so few images that threads shift all of them at a time.
+    That is, before the step on the batch before it ended. The last batch may have so few images
+    that threads shift all of them at a time.
     """
     shifted = epoch.samples["shifted"]
     whole = max(len(batch) for batch in shifted)
