@@ -1,7 +1,7 @@
 """Judges the challenge's program at four stages, for the scores that lesson 7 shows.
 
 ``python tools/challenge_stages.py notebooks/recorded/challenge.jsonl`` judges the untouched
-program, the solution, and two programs between them that are made of parts of both. It takes about
+program, the solution, and two programs between them that are made of parts of both. It takes up to
 five minutes on 2 cores and replaces the file; with names after the file, only those scores.
 """
 

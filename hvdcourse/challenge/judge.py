@@ -57,7 +57,7 @@ def challenge(
     data: str | Path = "painters",
     say: Say = lambda line: None,
 ) -> Score:
-    """Run ``artists_resnet.py`` six times, and return its score: in about 2 minutes on 2 cores.
+    """Run ``artists_resnet.py`` six times, and return its score: in up to 2 minutes on 2 cores.
 
     Args:
         folder: where the program is; ``source_code/`` of the project without it.

@@ -4,6 +4,7 @@ That each runs to its end with the solutions, and that outputs which are the sam
 those stored, is nbval's part: `make test` runs it over copies that `prepare` makes.
 """
 
+import ast
 import os
 import re
 from base64 import b64decode, b64encode
@@ -26,6 +27,7 @@ from course import (
     store_outputs,
     write_html,
 )
+from IPython.core.inputtransformer2 import TransformerManager
 from PIL import Image
 
 from hvdcourse.checks.manifest import EXERCISES
@@ -60,6 +62,20 @@ def test_outputs_are_stored_small_and_without_errors(notebook):
     assert not [output for output in outputs if output.output_type == "error"]
     texts = [output.text for output in outputs if output.output_type == "stream"]
     assert not [text for text in texts if str(PROJECT) in text or "/.cache/" in text]
+
+
+@each_notebook
+def test_stored_predictions_ask_what_their_cells_ask(notebook):
+    for cell in cells_of(notebook):
+        stored = " ".join(str(output.get("data", {})) for output in cell.outputs)
+        for call in ast.walk(ast.parse(TransformerManager().transform_cell(cell.source))):
+            if isinstance(call, ast.Call) and getattr(call.func, "id", "") == "predict":
+                parts = [node.value for node in ast.walk(call.args[0]) if is_text(node)]
+                assert [part for part in parts if part not in stored] == []
+
+
+def is_text(node):
+    return isinstance(node, ast.Constant) and isinstance(node.value, str)
 
 
 @each_notebook
