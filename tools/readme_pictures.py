@@ -81,7 +81,7 @@ def record_check(file: Path) -> None:
             dimensions=(40, COLUMNS),
             encoding="utf-8",
         )
-        if text := Text.from_ansi(SECONDS.sub("", output.rstrip())):
+        if text := Text.from_ansi(SECONDS.sub("", output.replace("\r", "").rstrip())):
             now += WAITING_SECONDS
             screen.print(text)
             shown += [now] * len(text.split())
