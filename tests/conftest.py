@@ -21,8 +21,6 @@ from hvdcourse.paths import PROJECT
 
 # A port that nbval picks for a kernel could be taken, by ranks of another test, before it starts.
 nbval.kernel.KernelManager = LocalKernelManager
-# Else NumPy and SciPy start a thread for each core in every process, and these threads spin.
-os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 # While these wait for limits and pauses, the lessons compute beside them.
 MOSTLY_WAIT = ("supervisor", "input_pipeline", "run", "download", "doctor")
