@@ -6,6 +6,7 @@ An elastic job is one run: all its workers write among the evidence of its rank 
 import os
 import time
 from collections.abc import Iterable, Sequence
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,7 @@ PAUSE_SECONDS = 0.5
 _LOOK_SECONDS = 0.02
 # A kill does not come where other workers never tell of this epoch.
 _KILL_SECONDS = 30.0
-# What the job's state held as its last commit when this worker last told of an epoch.
+# The counts in the state that was kept when this worker last told of an epoch.
 _kept_before: list[Any] = []
 
 
@@ -82,17 +83,23 @@ def report_epoch(
 
 
 def state_was_kept() -> bool:
-    """Tell whether the job's state was kept since this worker last told of an epoch.
-
-    To commit and to save make a new object of what is kept, and so does Horovod where it hands out
-    rank 0's state. A state of another kind counts as kept.
-    """
+    """Tell whether a new state of the job was kept since this worker last told of an epoch."""
     from horovod.common.elastic import notification_manager
 
-    states = notification_manager._listeners
-    kept = [getattr(state, "_saved_state", object()) for state in states]
+    kept = [
+        counts_in(getattr(state, "_saved_state", {})) for state in notification_manager._listeners
+    ]
     before, _kept_before[:] = list(_kept_before), kept
-    return not any(one is other for one in kept for other in before)
+    return not any(one == other for one in kept for other in before)
+
+
+def counts_in(saved: dict[str, Any]) -> Any:
+    """Return the whole numbers of a kept state, among them its epoch: a new state has another.
+
+    A state without any equals no other, and so counts as new.
+    """
+    counts = {name: value for name, value in saved.items() if isinstance(value, Integral)}
+    return counts or object()
 
 
 def read_reports(folder: RunFolder) -> list[dict[str, Any]]:

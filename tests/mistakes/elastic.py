@@ -9,6 +9,7 @@ STATE = "state = hvd.elastic.TensorFlowKerasState(model, optimizer, epoch=0)"
 RATE = "optimizer.learning_rate.assign(arguments.learning_rate * hvd.size())"
 SHARE = "rank, size = hvd.rank(), hvd.size()"
 EPOCH = "        state.epoch += 1\n"
+KEEP_ODD = "        done, state.epoch = state.epoch, state.epoch - 1 + state.epoch % 2\n"
 SCALED = "tf.keras.optimizers.SGD(arguments.learning_rate * hvd.size(),"
 DIES = "    try:\n    " + TRAIN + "    except Exception as error:\n        print(error)\n"
 
@@ -87,7 +88,7 @@ ROUNDS = (
             2,
             "in odd epochs alone",
             (COMMIT, "        if state.epoch % 2:\n    " + COMMIT),
-            said="kept no state between the ends of epochs 2 and 3",
+            said="kept no new state between the ends of epochs 2 and 3",
         ),
         only=True,
     ),
@@ -114,9 +115,9 @@ ROUNDS = (
     together(
         mistake(
             2,
-            "every fifth epoch",
-            (COMMIT, "        if state.epoch % 5 == 0:\n    " + COMMIT),
-            said="rank 0 was killed after epoch 7; the training went on with epoch 6",
+            "an even epoch is kept as the one before it",
+            (COMMIT, KEEP_ODD + COMMIT + "        state.epoch = done\n"),
+            said="kept no new state between the ends of epochs",
         ),
         mistake(
             3,

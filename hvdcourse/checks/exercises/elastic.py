@@ -141,15 +141,15 @@ def check_commits(run: ObservedRun) -> None:
 
 
 def check_kept(job: Job) -> None:
-    """Raise Unmet where a worker ended two epochs, and kept no state in between."""
+    """Raise Unmet where a worker ended two epochs, and kept no new state in between."""
     # The kill came in one epoch: in another one it might have cost more.
-    for epoch in job.epochs:
+    for epoch in sorted(job.epochs, key=lambda one: (one["epoch"], one["rank"])):
         number = epoch["epoch"]
         demand_of_run(
             "the state is kept in every epoch, and not only in some",
             epoch["kept"],
-            f"rank {epoch['rank']} kept no state between the ends of epochs {number - 1} and "
-            f"{number}",
+            f"rank {epoch['rank']} kept no new state between the ends of epochs {number - 1} "
+            f"and {number}",
         )
 
 
