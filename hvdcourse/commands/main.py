@@ -171,6 +171,7 @@ def predict(
     cycle_ms: Annotated[str, typer.Option(help="Horovod's cycle.")] = "1",
     algorithm: Annotated[str, typer.Option(help="Of the allreduce.")] = "ring_or_tree",
     faster: Annotated[str, typer.Option(help="Times as fast as a Pascal GPU.")] = "1",
+    delay_ms: Annotated[str, typer.Option(help="Mean delay of each GPU, by chance.")] = "0",
     critical_batch: Annotated[str | None, typer.Option(help="Images; see lesson 4.")] = None,
     as_json: AsJson = False,
 ) -> None:
@@ -188,6 +189,7 @@ def predict(
         "cycle_ms": cycle_ms,
         "algorithm": algorithm,
         "faster": faster,
+        "delay_ms": delay_ms,
         "critical_batch": critical_batch,
     }
     show_prediction(console(), model, gpus, as_json, settings)

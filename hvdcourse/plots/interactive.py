@@ -27,6 +27,8 @@ RATES = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0)
 # Where the schedule's steps down are, as parts of all epochs, and what they leave of the rate.
 FALLS = ((0.5, 0.1), (0.75, 0.01))
 BATCHES = 2.0 ** np.arange(17)
+# Images of all GPUs together with strong scaling: 16,384 GPUs still have 4 each.
+STRONG_BATCH = 2**16
 _DPI = 100
 
 
@@ -100,6 +102,8 @@ def play_scaling() -> None:
         "fp16": ipywidgets.Checkbox(description="fp16 on the wire"),
         "fusion_mb": ipywidgets.Dropdown(options=[128, 64, 16, 1, 0], description="fusion MB"),
         "faster": ipywidgets.IntSlider(1, 1, 16, description="GPUs faster"),
+        "delay_ms": ipywidgets.IntSlider(0, 0, 50, description="delay (ms)"),
+        "scaling": ipywidgets.Dropdown(options=["weak", "strong"], description="scaling"),
     }
     _show(draw_scaling, controls)
 
@@ -183,8 +187,10 @@ def draw_batch_size(batch: float, per_rank: float, critical_batch: float) -> tup
 
 def draw_scaling(model: str, gpus: int, **settings: Any) -> tuple[Figure, str]:
     """Draw the efficiency of a network on chosen machines, and on those of the 512-GPU chart."""
+    if settings["scaling"] == "strong":
+        settings["batch"] = STRONG_BATCH
     table = what_if(model, gpus, **settings)
-    tables = {"25 Gbit/s, PCIe": what_if(model, gpus), "yours": table}
+    tables = {"25 Gbit/s, PCIe, weak": what_if(model, gpus), "yours": table}
     figure = plot_efficiency(tables)
     words = f"{model} on {gpus:,} GPUs, {settings['link']}: {table['efficiency'][-1]:.0%}"
     figure.axes[0].set_title(words, fontsize=10, loc="left")

@@ -46,6 +46,36 @@ def plot_predictions(rows: Mapping[str, Sequence[Mapping[str, float]]]) -> Figur
     return figure
 
 
+def plot_host_efficiency(steps: Sequence[Mapping[str, Any]]) -> Figure:
+    """Draw the weak scaling of real steps on several hosts, and lines for what was predicted.
+
+    Args:
+        steps: mappings with ``rate``, the link between the hosts; ``ranks``, one a host; the
+            seconds ``compute`` and ``predicted`` of a step; and those measured as ``median``,
+            ``min`` and ``max``.
+    """
+    figure, axes = subplots(figsize=(5.6, 3.6))
+    rates = dict.fromkeys(step["rate"] for step in steps)
+    for aside, (color, rate) in enumerate(zip(COLORS, rates, strict=False)):
+        of_rate = sorted((s for s in steps if s["rate"] == rate), key=lambda step: step["ranks"])
+        columns = ("predicted", "median", "min", "max")
+        predicted, median, best, worst = (
+            np.array([100 * step["compute"] / step[column] for step in of_rate])
+            for column in columns
+        )
+        hosts = np.array([step["ranks"] for step in of_rate])
+        style: dict[str, Any] = {"color": color, "markersize": 4, "capsize": 2, "label": rate}
+        beside = hosts * 1.03**aside  # bars of several links would hide each other
+        axes.errorbar(beside, median, [median - worst, best - median], fmt="o", **style)
+        axes.plot([1, *hosts], [100, *predicted], "--", color=color, linewidth=1)
+    axes.plot([], [], "--", color=DARK_GRAY, linewidth=1, label="predicted")
+    axes.set(xscale="log", xticks=[1, 2, 4, 8], xticklabels=[1, 2, 4, 8], ylim=(0, 104))
+    axes.set(xlabel="hosts, one rank on each", ylabel="scaling efficiency (%)")
+    axes.minorticks_off()
+    figure.legend(loc="outside right center", frameon=False)
+    return figure
+
+
 def plot_efficiency(tables: Mapping[str, Table]) -> Figure:
     """Draw the scaling efficiency against the number of GPUs, one curve for each table."""
     figure, axes = subplots(figsize=(7.5, 3.8))

@@ -66,6 +66,7 @@ def predict_step(
     cycle_ms: Any = 1,
     algorithm: str = "ring_or_tree",
     faster: Any = 1,
+    delay_ms: Any = 0,
     usable: Any = USABLE,
     slowdown: Any = SLOWDOWN,
 ) -> Step:
@@ -84,6 +85,8 @@ def predict_step(
         cycle_ms: Horovod's cycle in milliseconds.
         algorithm: of the allreduce.
         faster: how many times as fast as the published GPU these are.
+        delay_ms: what holds a GPU up in each step, in milliseconds: the mean of an exponential
+            distribution, from which every GPU draws its own. The step waits for the longest.
         usable: the share of the link's rate between hosts that is of use.
         slowdown: how many times as long computing takes on several GPUs as on one.
 
@@ -98,6 +101,9 @@ def predict_step(
     per_gpu = images / (number if scaling == "strong" else 1)
     slower = positive(slowdown, "slowdown") if number > 1 else 1.0
     forward, layers = network.passes(per_gpu * slower / positive(faster, "faster"))
+    delay = 0.0 if delay_ms in (0, "0") else positive(delay_ms, "delay_ms") / 1000
+    # Of N exponential delays with the same mean the longest is 1 + 1/2 + … + 1/N times as long.
+    forward += delay * float(np.sum(1 / np.arange(1, number + 1)))
     fusion = 0.0 if fusion_mb in (0, "0") else positive(fusion_mb, "fusion_mb") * MEBIBYTE
     horovod = Horovod(fusion, positive(cycle_ms, "cycle_ms") / 1000, fp16=fp16)
     local = whole_number(gpus_per_host, "gpus_per_host", MOST_GPUS)

@@ -1,6 +1,7 @@
 """A step of data-parallel training, event by event: backward pass, Horovod's cycle, allreduces.
 
-All ranks do the same at the same time, so one of them is followed, whatever their number. What the
+All ranks do the same at the same time, so one of them is followed, whatever their number: with
+stragglers, the slowest, for which the others wait before the first gradient is sent. What the
 background thread does is read from Horovod 0.28.1: `RunLoopOnce` in horovod/common/operations.cc,
 and `FuseResponses` in controller.cc. It reduces one bucket after another, and then sleeps for what
 is left of its cycle. On GPUs Horovod does a little better: it goes on while NCCL sends.

@@ -138,6 +138,7 @@ def test_a_static_page_has_the_figure_and_words_for_the_controls(play, page):
         (interactive.play_schedule, "ranks", 4, "from 0.05 to 0.2"),
         (interactive.play_batch_size, "batch B", 4096, "1.25 times the fewest steps"),
         (interactive.play_scaling, "GPUs", 16384, "vgg16 on 16,384 GPUs"),
+        (interactive.play_scaling, "scaling", "strong", "vgg16 on 512 GPUs"),
     ],
 )
 def test_a_control_draws_the_figure_anew(play, name, value, words, page):

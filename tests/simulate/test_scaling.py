@@ -80,6 +80,15 @@ def test_strong_scaling_ends_where_the_share_of_each_gpu_is_small():
     assert strong["efficiency"][-1] < 0.6 < what_if("resnet50", 1024)["efficiency"][-1]
 
 
+def test_delays_by_chance_cost_what_the_longest_of_them_takes():
+    settings = {"link": "400gbit", "delay_ms": 6}
+    for gpus, longest in ((1, 1), (2, 1 + 1 / 2), (4, 1 + 1 / 2 + 1 / 3 + 1 / 4)):
+        without = predict_step("resnet50", gpus, link="400gbit")
+        delayed = predict_step("resnet50", gpus, **settings)
+        assert delayed.compute - without.compute == pytest.approx(0.006 * longest)
+        assert delayed.seconds - without.seconds == pytest.approx(0.006 * longest, abs=0.001)
+
+
 def test_efficiency_is_speed_over_gpus():
     assert efficiency(2.0, 1.0, 8) == 0.5
     assert efficiency(0.25, 1.0, 8, "strong") == 0.5
@@ -131,6 +140,7 @@ def test_what_should_help_vgg16_helps(better):
         ({"cycle_ms": "nan"}, "cycle_ms must be a number above 0"),
         ({"algorithm": "star"}, "algorithm must be one of"),
         ({"faster": None}, "faster must be a number above 0"),
+        ({"delay_ms": -1}, "delay_ms must be a number above 0"),
         ({"usable": 0}, "usable must be a number above 0"),
         ({"slowdown": "no"}, "slowdown must be a number above 0"),
         ({"critical_batch": -5}, "critical_batch must be a number above 0"),
