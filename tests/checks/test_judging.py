@@ -15,6 +15,7 @@ from hvdcourse.checks.exercises import (
     fashion_mnist,
     input_pipeline,
     learning_rate,
+    mpi_concepts,
     ring_allreduce,
     shares,
     training,
@@ -234,6 +235,19 @@ def test_a_ring_sends_all_chunks_but_one_to_its_neighbor(sent, said):
     text = told(ring_allreduce.check_traffic, run, since="bounds", before="scattered")
     assert said in text
     assert bool(said) == bool(text)
+
+
+@pytest.mark.parametrize(("off", "said"), [(0, ""), (0.002, "scores of another mean or direction")])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_scores_of_another_mean_are_told_even_where_by_chance_they_are_near(off, said, dtype):
+    images = mpi_concepts.images_of_ranks(observed([], images=300))[0]
+    mean, direction = images.mean(axis=0), np.random.default_rng(0).normal(size=64)
+    scores = (images.astype(dtype) - mean.astype(dtype)) @ direction.astype(dtype) + off
+    reports = {"rows": np.arange(300), "mean": mean, "direction": direction}
+    reports |= {"scores": scores, "all_scores": scores}
+    run = observed([{"report": name, "value": of} for name, of in reports.items()], images=300)
+    seen = told(mpi_concepts.check_gather, run)
+    assert said in seen if said else not seen
 
 
 @pytest.mark.parametrize("length", ring_allreduce.SHORT_LENGTHS)

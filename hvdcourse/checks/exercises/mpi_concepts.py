@@ -179,8 +179,9 @@ def check_gather(run: ObservedRun) -> None:
     own = [(images[rows] - mean) @ direction for images, rows, mean, direction in used]
     demand(
         "every rank computes its scores with the mean and the direction that it reports",
-        # Sums of 64 terms in float32 are as close as that.
-        [np.allclose(*pair, atol=0.01) for pair in zip(scores, own, strict=True)],
+        # Sums of 64 terms in float32 are as close as that. Another mean may by chance be as near in
+        # the direction that was drawn, in far less than one of a million runs.
+        [np.allclose(*pair, atol=1e-4) for pair in zip(scores, own, strict=True)],
         ["has scores of another mean or direction"] * run.np,
     )
     expected = np.concatenate(scores)
