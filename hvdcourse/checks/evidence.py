@@ -181,7 +181,9 @@ def named_ranks(ranks: Sequence[int]) -> str:
 
 
 def percent(share: float) -> str:
-    """Return a share as text: 0.0123 as "1.2 %", 1.234 as "123 %"."""
+    """Return a share as text: 0.0123 as "1.2 %", 1.234 as "123 %", and what only rounds as 0."""
+    if share < 1e-4:
+        return "0 %"
     return f"{100 * share:.2g} %" if share < 0.095 else f"{100 * share:.0f} %"
 
 

@@ -262,7 +262,8 @@ def test_every_length_that_is_drawn_tells_chunks_that_are_not_equal(length):
 
 
 @pytest.mark.parametrize(
-    ("share", "said"), [(0.0123, "1.2 %"), (0.5, "50 %"), (1.234, "123 %"), (0.0004, "0.04 %")]
+    ("share", "said"),
+    [(0.0123, "1.2 %"), (0.5, "50 %"), (1.234, "123 %"), (0.0004, "0.04 %"), (5.2e-8, "0 %")],
 )
 def test_a_share_is_told_in_percent(share, said):
     assert percent(share) == said

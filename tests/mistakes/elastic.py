@@ -6,6 +6,7 @@ DECORATOR = "@hvd.elastic.run\n"
 TRAIN = "    train(state, model, optimizer, data, arguments, place)\n"
 COMMIT = "        state.commit()\n"
 STATE = "state = hvd.elastic.TensorFlowKerasState(model, optimizer, epoch=0)"
+OBJECTS = "state = hvd.elastic.ObjectState(hvd.broadcast_object, hvd.rank, epoch=0)"
 RATE = "optimizer.learning_rate.assign(arguments.learning_rate * hvd.size())"
 SHARE = "rank, size = hvd.rank(), hvd.size()"
 EPOCH = "        state.epoch += 1\n"
@@ -20,6 +21,25 @@ ROUNDS = (
             "the error is swallowed",
             (DECORATOR, ""),
             (TRAIN, DIES),
+            said="goes on after rank 0 was killed",
+        ),
+        only=True,
+    ),
+    together(
+        mistake(
+            1,
+            "train as it is",
+            (DECORATOR, ""),
+            said=("goes on after rank 0 was killed", "hvd.elastic.run"),
+        ),
+        only=True,
+    ),
+    together(
+        mistake(
+            1,
+            "the other worker ends without an error",
+            (DECORATOR, ""),
+            (TRAIN, DIES.replace("print(error)", "raise SystemExit(0) from error")),
             said="goes on after rank 0 was killed",
         ),
         only=True,
@@ -49,6 +69,12 @@ ROUNDS = (
             said="rank 0 was killed after epoch",
         ),
         mistake(
+            3,
+            "the weights without the optimizer",
+            (STATE, "state = hvd.elastic.TensorFlowState(model.variables, epoch=0)"),
+            said="rank 1: fingerprint",
+        ),
+        mistake(
             4,
             "the local size",
             (RATE, RATE.replace("hvd.size", "hvd.local_size")),
@@ -68,6 +94,12 @@ ROUNDS = (
             "every fourth epoch",
             (COMMIT, "        if state.epoch % 4 == 0:\n    " + COMMIT),
             said="rank 0 was killed after epoch",
+        ),
+        mistake(
+            3,
+            "the optimizer without the weights",
+            (STATE, "state = hvd.elastic.TensorFlowState(optimizer.variables, epoch=0)"),
+            said="rank 1: fingerprint",
         ),
         mistake(
             4,
@@ -90,6 +122,24 @@ ROUNDS = (
             (COMMIT, "        if state.epoch % 2:\n    " + COMMIT),
             said="kept no new state between the ends of epochs 2 and 3",
         ),
+        mistake(
+            3,
+            "a copy of the model",
+            (STATE, STATE.replace("(model", "(tf.keras.models.clone_model(model)")),
+            said="rank 1: fingerprint",
+        ),
+        mistake(
+            1,
+            "it ends too early",
+            ("state.epoch < arguments.epochs:", "state.epoch < arguments.epochs - 4:"),
+            said="ends by itself after 24 epochs",
+        ),
+        mistake(
+            5,
+            "the local rank",
+            (SHARE, SHARE.replace("hvd.rank", "hvd.local_rank")),
+            said="different images",
+        ),
         only=True,
     ),
     together(
@@ -102,6 +152,12 @@ ROUNDS = (
                 "        state.check_host_updates()\n",
             ),
             said="went on with epoch 1",
+        ),
+        mistake(
+            3,
+            "the first weights, for ever",
+            (STATE, OBJECTS.replace("=0)", "=0, weights=model.get_weights())")),
+            said="rank 1: fingerprint",
         ),
         mistake(
             4,
@@ -122,7 +178,7 @@ ROUNDS = (
         mistake(
             3,
             "the epoch alone",
-            (STATE, "state = hvd.elastic.ObjectState(hvd.broadcast_object, hvd.rank, epoch=0)"),
+            (STATE, OBJECTS),
             said="rank 1: fingerprint",
         ),
         mistake(

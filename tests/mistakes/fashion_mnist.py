@@ -98,6 +98,12 @@ ROUNDS = (
             ("    return [warmup, schedule]", "    return [warmup]"),
             said="after the warmup the schedule alone sets the rate",
         ),
+        mistake(
+            10,
+            "the norm of all layers together",
+            (NOVOGRAD, "optimizer = tf.keras.optimizers.SGD(learning_rate, global_clipnorm=0.1)"),
+            said="for a rate of 1 the first layers moved by",
+        ),
     ),
     together(
         mistake(

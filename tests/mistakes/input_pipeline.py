@@ -9,6 +9,7 @@ SHUFFLE = "dataset = dataset.shuffle(len(files.train_paths))"
 SHIFT = "    dataset = dataset.map(shift)\n"
 BATCH = "    dataset = dataset.batch(batch_size)\n"
 PREFETCH = "    dataset = dataset.prefetch(tf.data.AUTOTUNE)\n"
+ONE_FILE = "lambda sample: tf.data.Dataset.from_tensors(sample).map(decode)"
 IN_TURN = """classes = [
         dataset.filter(lambda sample, digit=digit: sample["label"] == digit).shuffle(99)
         for digit in range(10)
@@ -137,6 +138,12 @@ ROUNDS = (
             (BATCH, BATCH.replace("batch_size", "16")),
             said="batches of [16",
         ),
+        mistake(
+            4,
+            "a buffer for nothing",
+            (PREFETCH, "    dataset = dataset.prefetch(0)\n"),
+            said="of the batches were ready",
+        ),
     ),
     together(
         mistake(
@@ -153,6 +160,12 @@ ROUNDS = (
             said="of the batches were ready",
         ),
         mistake(
+            1,
+            "interleaved, one file at a time",
+            (DECODE, f"dataset = dataset.interleave({ONE_FILE}, cycle_length=1)"),
+            said="0% of the files were started",
+        ),
+        mistake(
             5,
             "the first image is left out",
             (BATCH, BATCH.replace(".batch", ".skip(1).batch")),
@@ -166,6 +179,13 @@ ROUNDS = (
             (SHUFFLE, "dataset = dataset.shuffle(64)"),
             (CACHE, f"    {SHUFFLE}\n{CACHE}"),
             said="on average over all pairs",
+        ),
+        mistake(
+            1,
+            "the shift in parallel, and not the files",
+            (DECODE, "dataset = dataset.map(decode)"),
+            (SHIFT, SHIFT.replace("(shift)", "(shift, num_parallel_calls=tf.data.AUTOTUNE)")),
+            said="0% of the files were started",
         ),
         mistake(
             5,

@@ -172,6 +172,15 @@ ROUNDS = (
     ),
     together(
         mistake(
+            3,
+            "in a copy",
+            ("    scatter_reduce(vector, bounds", "    scatter_reduce(vector.copy(), bounds"),
+            said="that of chunk",
+        ),
+        spoiled=(4,),
+    ),
+    together(
+        mistake(
             2,
             "a rank after the last one",
             ("(rank + 1) % size, (rank - 1) % size", "rank + 1, rank - 1"),

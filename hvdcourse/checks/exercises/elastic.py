@@ -111,12 +111,21 @@ def check_survives(run: ObservedRun) -> None:
 def how_it_ended(run: ObservedRun, job: Job) -> list[str]:
     """Return in words how a job ended that did not go on to its last epoch."""
     # The only rank of the run is this course's driver.
-    lines = [line for line in run.result.explain().splitlines() if DRIVER.name not in line]
+    lines = [
+        line
+        for line in run.result.explain().splitlines()
+        if DRIVER.name not in line and set(line.strip()) != {"^"}
+    ]
     added = any(entry.get("report") == "added" for entry in job.driver.entries)
     if run.result.reason in ("standstill", "time limit") and added:
         lines.append(
             "It stood still after a host was added: does the script call a collective before "
             "train, where a new worker waits alone?"
+        )
+    elif run.result.reason == "failed":
+        lines.append(
+            "The other worker ended, too: is train called through hvd.elastic.run, and does the "
+            "error that a lost worker causes reach it?"
         )
     return [*lines, job.in_words()]
 
@@ -211,7 +220,8 @@ def check_rate(run: ObservedRun) -> None:
         demand_of_run(
             f"with {counted(size, 'worker')} the learning rate is {size} x {LEARNING_RATE}",
             abs(rate - LEARNING_RATE * size) <= 1e-4 * LEARNING_RATE * size,
-            f"epoch {epoch['epoch']}, rank {epoch['rank']}: {rate:.4g}",
+            f"epoch {epoch['epoch']}, rank {epoch['rank']}: {rate:.4g}, which is "
+            f"{rate / LEARNING_RATE:.3g} x {LEARNING_RATE}",
         )
 
 
