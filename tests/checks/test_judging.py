@@ -339,4 +339,4 @@ def test_an_elastic_job_that_stands_still_after_a_host_was_added_is_told_as_such
     assert "elastic_driver.py" not in said
     with pytest.raises(NotJudged) as judged:
         elastic.check_state(run)
-    assert "step 2 is about that" in judged.value.seen
+    assert "step 1 is about that" in judged.value.seen

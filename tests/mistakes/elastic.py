@@ -69,12 +69,6 @@ ROUNDS = (
             said="rank 0 was killed after epoch",
         ),
         mistake(
-            3,
-            "the weights without the optimizer",
-            (STATE, "state = hvd.elastic.TensorFlowState(model.variables, epoch=0)"),
-            said="rank 1: fingerprint",
-        ),
-        mistake(
             4,
             "the local size",
             (RATE, RATE.replace("hvd.size", "hvd.local_size")),
@@ -94,12 +88,6 @@ ROUNDS = (
             "every fourth epoch",
             (COMMIT, "        if state.epoch % 4 == 0:\n    " + COMMIT),
             said="rank 0 was killed after epoch",
-        ),
-        mistake(
-            3,
-            "the optimizer without the weights",
-            (STATE, "state = hvd.elastic.TensorFlowState(optimizer.variables, epoch=0)"),
-            said="rank 1: fingerprint",
         ),
         mistake(
             4,
@@ -193,5 +181,33 @@ ROUNDS = (
             ("seed=0, epoch=epoch", "seed=rank, epoch=epoch"),
             said="different images",
         ),
+    ),
+    together(
+        mistake(
+            3,
+            "another optimizer than the one that trains",
+            (STATE, STATE.replace("optimizer,", "tf.keras.optimizers.SGD(momentum=0.9),")),
+            said="rank 1: fingerprint",
+        ),
+        only=True,
+    ),
+    together(
+        mistake(
+            1,
+            "called in the line above the function",
+            (DECORATOR, DECORATOR.replace("run", "run()")),
+            said="run() missing 1 required positional argument: 'func'",
+        ),
+        only=True,
+    ),
+    together(
+        mistake(
+            3,
+            "the model alone",
+            (STATE, STATE.replace("model, optimizer", "model")),
+            said="'NoneType' object has no attribute 'variables'",
+        ),
+        crashes=True,
+        only=True,
     ),
 )

@@ -423,4 +423,14 @@ ROUNDS = (
         crashes=True,
         only=True,
     ),
+    together(
+        mistake(
+            3,
+            "Adasum",
+            (WRAP, WRAP.replace("(optimizer", "(optimizer, op=hvd.Adasum")),
+            said="Adasum",
+        ),
+        crashes=True,
+        only=True,
+    ),
 )

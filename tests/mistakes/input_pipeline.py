@@ -138,12 +138,6 @@ ROUNDS = (
             (BATCH, BATCH.replace("batch_size", "16")),
             said="batches of [16",
         ),
-        mistake(
-            4,
-            "a buffer for nothing",
-            (PREFETCH, "    dataset = dataset.prefetch(0)\n"),
-            said="of the batches were ready",
-        ),
     ),
     together(
         mistake(
@@ -186,6 +180,13 @@ ROUNDS = (
             (DECODE, "dataset = dataset.map(decode)"),
             (SHIFT, SHIFT.replace("(shift)", "(shift, num_parallel_calls=tf.data.AUTOTUNE)")),
             said="0% of the files were started",
+        ),
+        mistake(
+            4,
+            "before the cache",
+            (PREFETCH, ""),
+            (CACHE, PREFETCH + CACHE),
+            said="of the batches were ready",
         ),
         mistake(
             5,

@@ -239,4 +239,14 @@ ROUNDS = (
         ),
         crashes=True,
     ),
+    together(
+        mistake(
+            2,
+            "Adasum",
+            (WRAP, WRAP.replace("(args.rate)", "(args.rate), op=hvd.Adasum")),
+            said="Adasum",
+        ),
+        crashes=True,
+        only=True,
+    ),
 )

@@ -146,7 +146,7 @@ def check_commits(run: ObservedRun) -> None:
         job.in_words(),
     )
     check_kept(job)
-    check_joined(job)
+    check_joined(run, job)
 
 
 def check_kept(job: Job) -> None:
@@ -162,14 +162,16 @@ def check_kept(job: Job) -> None:
         )
 
 
-def check_joined(job: Job) -> None:
-    """Raise Unmet where no worker took part that came later."""
+def check_joined(run: ObservedRun, job: Job) -> None:
+    """Raise Unmet where no worker took part that came later; NotJudged where the job broke off."""
     at_start = {epoch["pid"] for epoch in job.before_kill}
-    if all(epoch["pid"] in at_start for epoch in job.epochs):
-        raise Unmet(
-            "a worker on a host that was added takes part from the next commit on",
-            [f"the host {job.driver.reported('added')['host']} was added", job.in_words()],
-        )
+    if any(epoch["pid"] not in at_start for epoch in job.epochs):
+        return
+    expected = "a worker on a host that was added takes part from the next commit on"
+    lines = [f"the host {job.driver.reported('added')['host']} was added", job.in_words()]
+    if not run.result.ok:
+        raise NotJudged(expected, [*lines, "step 1 is about that"])
+    raise Unmet(expected, lines)
 
 
 def check_state(run: ObservedRun) -> None:
@@ -178,7 +180,9 @@ def check_state(run: ObservedRun) -> None:
         return
     job = Job(run)
     try:
-        check_joined(job)
+        check_joined(run, job)
+    except NotJudged:
+        raise
     except Unmet as unmet:
         raise NotJudged(unmet.expected, [*unmet.seen, "step 2 is about that"]) from None
     for group in job.whole_epochs():
