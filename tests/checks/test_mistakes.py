@@ -34,6 +34,8 @@ def test_each_mistake_fails_its_own_step_with_words_that_name_it(name, number, r
         words = "\n".join([step.expected, *step.seen])
         for said in mistake.said:
             assert said in words, f"{mistake.name}: {words}"
+        # What was expected is the same for all mistakes of a step.
+        assert any(said in "\n".join(step.seen) for said in mistake.said), mistake.name
     failed = {step.number for step in verdict.steps if not step.passed}
     assert made.crashes or failed <= {mistake.step for mistake in made.mistakes} | set(
         made.spoiled

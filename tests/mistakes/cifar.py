@@ -39,7 +39,10 @@ ROUNDS = (
             1,
             "of rows",
             (NORMALIZED, NORMALIZED.replace("momentum", "axis=1, momentum")),
-            said="each channel is normalized by itself",
+            said=(
+                "each channel is normalized by itself",
+                "no moving average is as long as there are channels",
+            ),
         ),
         mistake(2, "2 for the size", (RATE, RATE.replace("hvd.size()", "2")), said="2 times"),
         mistake(
@@ -71,14 +74,14 @@ ROUNDS = (
             3,
             "a warmup that goes on",
             (WARMUP, WARMUP.replace("warmup_epochs,", "warmup_epochs + 1,")),
-            said="the rate rises with every step",
+            said=("the rate rises with every step", "of the way at the end"),
         ),
         mistake(
             4,
             "the norms of the start",
             (MAKE, FIRST_NORMS),
             (LAMB, LAMB.replace("LAMB(", "FirstNorms(", 1)),
-            said="the norm that it has by then",
+            said=("the norm that it has by then", "a kernel moved by 0."),
         ),
     ),
     together(
@@ -98,13 +101,13 @@ ROUNDS = (
             3,
             "the schedule from the start",
             (START, "start_epoch=0"),
-            said="the rate rises with every step",
+            said=("the rate rises with every step", "the rates are 0."),
         ),
         mistake(
             4,
             "Adam",
             (LAMB, "tf.keras.optimizers.Adam(full_rate(arguments.lamb_learning_rate))"),
-            said="the rate times their norm",
+            said=("the rate times their norm", "a layer's update is "),
         ),
     ),
     together(
@@ -119,7 +122,7 @@ ROUNDS = (
             4,
             "SGD's rate",
             (LAMB, LAMB.replace("lamb_learning_rate", "learning_rate")),
-            said="the highest rate is LAMB's own",
+            said=("the highest rate is LAMB's own", "the highest is 0.0"),
         ),
     ),
     together(
@@ -136,7 +139,7 @@ ROUNDS = (
             "a quarter of the epochs",
             (WARMUP, WARMUP.replace("warmup_epochs", "epochs // 4")),
             (START, "start_epoch=arguments.epochs // 4"),
-            said="the rate rises with every step",
+            said=("the rate rises with every step", "the rates are 0."),
         ),
         mistake(
             4,
@@ -151,7 +154,7 @@ ROUNDS = (
             3,
             "the warmup alone",
             ("    return [warmup, schedule]", "    return [warmup]"),
-            said="after the warmup the schedule alone sets the rate",
+            said=("after the warmup the schedule alone sets the rate", " to 0."),
         ),
         mistake(
             4,
@@ -162,7 +165,7 @@ ROUNDS = (
                     "BIAS_AND_NORM", "BIAS_AND_NORM, weight_decay=0.01"
                 ),
             ),
-            said="adds no weight decay",
+            said=("adds no weight decay", "such a vector is"),
         ),
         spoiled=(1,),
     ),

@@ -126,7 +126,7 @@ ROUNDS = (
             4,
             "smaller batches",
             (SHARE, SHARE.replace("batch_size,", "batch_size // 3,")),
-            said="with batches of 5 images on each rank an epoch has",
+            said=("with batches of 5 images on each rank an epoch has", "steps, of 1.0"),
         ),
         mistake(
             3,
@@ -189,7 +189,10 @@ ROUNDS = (
             4,
             "the same order in each epoch",
             (SHARE, SHARE.replace(", epoch=epoch", "")),
-            said="the images come in a different order in each epoch",
+            said=(
+                "the images come in a different order in each epoch",
+                "in the last epoch they come as in the first",
+            ),
         ),
         mistake(
             5,

@@ -29,7 +29,7 @@ ROUNDS = (
             4,
             "the whole backward pass first",
             ("for name, gradient in backward:", "for name, gradient in list(backward):"),
-            said="every bucket leaves when its last gradient is ready",
+            said=("every bucket leaves when its last gradient is ready", "they left after"),
         ),
         mistake(
             5,
@@ -44,7 +44,7 @@ ROUNDS = (
             2,
             "numbers of 64 bits",
             (PACKED, f"{PACKED}.astype(np.float64)"),
-            said="every rank sends in each step 1 message of",
+            said=("every rank sends in each step 1 message of", "sent 1 message of"),
         ),
         mistake(
             3,
@@ -67,7 +67,7 @@ ROUNDS = (
             3,
             "a gradient that just fits opens a bucket",
             (FITS, FITS.replace(">", ">=")),
-            said="buckets hold all gradients, none",
+            said=("buckets hold all gradients, none", "buckets of"),
         ),
         spoiled=(4, 5),
     ),
@@ -83,7 +83,10 @@ ROUNDS = (
             3,
             "the order of the layers",
             ("for name in reversed(sizes):", "for name in sizes:"),
-            said="all stand in the order in which they become ready: layer_",
+            said=(
+                "all stand in the order in which they become ready: layer_",
+                "its buckets are layer_1/kernel, layer_1/bias",
+            ),
         ),
         spoiled=(4, 5),
     ),
@@ -101,7 +104,10 @@ ROUNDS = (
             said="of the way they go",
         ),
         mistake(
-            3, "closed too late", (FITS, "if free <= 0:"), said="buckets hold all gradients, none"
+            3,
+            "closed too late",
+            (FITS, "if free <= 0:"),
+            said=("buckets hold all gradients, none", "buckets of"),
         ),
         spoiled=(4, 5),
     ),
@@ -116,9 +122,14 @@ ROUNDS = (
             2,
             "a message for each gradient",
             (SENT, f"for gradient in gradients.values():\n        {EACH}"),
-            said="every rank sends in each step 1 message of",
+            said=("every rank sends in each step 1 message of", "messages of"),
         ),
-        mistake(3, "one gradient a bucket", (FITS, "if True:"), said="buckets hold all gradients"),
+        mistake(
+            3,
+            "one gradient a bucket",
+            (FITS, "if True:"),
+            said=("buckets hold all gradients", "buckets of"),
+        ),
         spoiled=(4, 5),
     ),
     together(
@@ -136,7 +147,7 @@ ROUNDS = (
             3,
             "every bucket twice",
             (BUCKET, f"link.allreduce(buffer.copy())\n        {BUCKET}"),
-            said="messages, one for each bucket",
+            said=("messages, one for each bucket", "messages of"),
         ),
         mistake(4, "not waited for", (f"        {WAITED}", "        "), said="it did not wait for"),
         spoiled=(5,),
@@ -167,7 +178,10 @@ ROUNDS = (
             5,
             "the loss in 16 bits",
             (LOST, "self.lost[number] = (wanted - wire).astype(np.float16)"),
-            said="half of what gradients that are only rounded leave",
+            said=(
+                "half of what gradients that are only rounded leave",
+                "as if gradients were rounded to 16 bits and nothing else",
+            ),
         ),
     ),
     together(
@@ -175,7 +189,7 @@ ROUNDS = (
             5,
             "rounded, and 32 bits again",
             ("        return wire\n", "        return wire.astype(np.float32)\n"),
-            said="messages, one for each bucket, of",
+            said=("messages, one for each bucket, of", "messages of"),
         ),
     ),
     together(

@@ -21,7 +21,7 @@ ROUNDS = (
             "the error is swallowed",
             (DECORATOR, ""),
             (TRAIN, DIES),
-            said="goes on after rank 0 was killed",
+            said=("goes on after rank 0 was killed", "The other worker ended, too"),
         ),
         only=True,
     ),
@@ -50,7 +50,7 @@ ROUNDS = (
             4,
             "2 for the size",
             (RATE, RATE.replace("hvd.size()", "2")),
-            said="with 1 worker the learning rate is 1 x",
+            said=("with 1 worker the learning rate is 1 x", "which is 2 x 0.03"),
         ),
         mistake(
             5,
@@ -72,7 +72,7 @@ ROUNDS = (
             4,
             "the local size",
             (RATE, RATE.replace("hvd.size", "hvd.local_size")),
-            said="with 2 workers the learning rate is 2 x",
+            said=("with 2 workers the learning rate is 2 x", "which is 1 x 0.03"),
         ),
         mistake(
             5,
@@ -93,7 +93,7 @@ ROUNDS = (
             4,
             "no scaling",
             (RATE, RATE.replace(" * hvd.size()", "")),
-            said="with 2 workers the learning rate is 2 x",
+            said=("with 2 workers the learning rate is 2 x", "which is 1 x 0.03"),
         ),
         mistake(
             5,
@@ -152,7 +152,7 @@ ROUNDS = (
             "scaled once, at the start",
             (RATE, "pass"),
             ("tf.keras.optimizers.SGD(arguments.learning_rate,", SCALED),
-            said="with 1 worker the learning rate is 1 x",
+            said=("with 1 worker the learning rate is 1 x", "which is 2 x 0.03"),
         ),
         only=True,
     ),
@@ -173,7 +173,7 @@ ROUNDS = (
             4,
             "scaled again each time",
             (RATE, "optimizer.learning_rate.assign(optimizer.learning_rate * hvd.size())"),
-            said="with 1 worker the learning rate is 1 x",
+            said=("with 1 worker the learning rate is 1 x", "which is 2 x 0.03"),
         ),
         mistake(
             5,

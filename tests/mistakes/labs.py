@@ -65,6 +65,11 @@ COLLECTIVE_ON_RANK_0 = (
     alone("the first of each host prints it", (PRINTS, LOCAL), said="rank 2: prints 2."),
     alone("rank 0 prints its own", ("{loss:.3f}", "{own[0]:.3f}"), said="rank 1: prints none"),
     alone(
+        "3 for the size",
+        (MEAN, MEAN.replace("Average", "Sum").replace(".numpy()", ".numpy() / 3")),
+        said=("on 1 rank:", "rank 0: has"),
+    ),
+    alone(
         "one rank a host",
         (LOSS, f"        if hvd.local_rank() == 0:\n    {LOSS}"),
         said=(
@@ -112,7 +117,12 @@ UNEVEN_SHARDS = (
     alone(
         "each image a step",
         (BATCHES, BATCHES.replace("batch_size)", "1)")),
-        said="with batches of 16 images on each rank an epoch has",
+        said=("with batches of 16 images on each rank an epoch has", "steps, of 1.0"),
+    ),
+    alone(
+        "3 for the size",
+        (BATCHES, BATCHES.replace("hvd.size()", "3")),
+        said=("on 1 rank:", "images not seen"),
     ),
 )
 
@@ -136,7 +146,7 @@ UNWRAPPED_OPTIMIZER = (
             "LOSS)\n",
         ),
         ("def read_arguments", f"{LOSS_OF_LAB}def read_arguments"),
-        said="away after it",
+        said="after it 3 times the mean",
     ),
     alone(
         "the weights of rank 0 in its place",
@@ -145,13 +155,13 @@ UNWRAPPED_OPTIMIZER = (
             f"{KERAS_LOADED}        broadcast_variables(model.variables, root_rank=0)\n",
         ),
         ("import tensorflow as tf\n", "import tensorflow as tf\n" + BROADCASTS),
-        said="away after it",
+        said="and after it only its own gradients",
     ),
     alone(
         "loaded as it should be, and then compiled anew",
         (LOADED, f"{LOADED}        model.compile(tf.keras.optimizers.SGD(0.02), LOSS)\n"),
         ("def read_arguments", f"{LOSS_OF_LAB}def read_arguments"),
-        said="away after it",
+        said="and after it only its own gradients",
     ),
     alone(
         "compiled anew, with a rate for the host",
@@ -198,6 +208,11 @@ SAME_IMAGES = (
             ".batch(batch_size).skip(hvd.rank())\n",
         ),
         said="% of its images are also those of rank 2",
+    ),
+    alone(
+        "3 for the size",
+        (SHARD, SHARD.replace("hvd.size()", "3")),
+        said=("on 1 rank:", "% of the images"),
     ),
 )
 

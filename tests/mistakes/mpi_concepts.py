@@ -163,7 +163,7 @@ ROUNDS = (
                 "each = len(images) // size; end = (rank + 1) * each if rank < size - 1 else "
                 "len(images); rows = np.arange(rank * each, end)",
             ),
-            said="the shares differ by at most one image",
+            said=("the shares differ by at most one image", "rank 2: "),
         ),
         mistake(
             3,
@@ -218,7 +218,7 @@ ROUNDS = (
                 "each = -(-len(images) // size); rows = np.arange(len(images))"
                 "[rank * each : (rank + 1) * each]",
             ),
-            said="the shares differ by at most one image",
+            said=("the shares differ by at most one image", "rank 4: "),
         ),
         mistake(
             4,

@@ -43,7 +43,7 @@ ROUNDS = (
             1,
             "all chunks but the last are rounded up",
             (CUTS, "cuts = [min(length, k * -(-length // size)) for k in range(size + 1)]"),
-            said="differ in length by at most 1",
+            said=("differ in length by at most 1", "the chunks have "),
         ),
         mistake(
             3,

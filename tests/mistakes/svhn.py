@@ -249,4 +249,19 @@ ROUNDS = (
         crashes=True,
         only=True,
     ),
+    together(
+        mistake(
+            4,
+            "3 for the size",
+            (SHARD, SHARD.replace("hvd.size()", "3")),
+            said=("on 1 rank:", "images not seen"),
+        ),
+        mistake(
+            5,
+            "3 for the size",
+            (TESTS, TESTS.replace("hvd.size()", "3")),
+            said=("on 1 rank:", "rank 0: evaluates"),
+        ),
+        only=True,
+    ),
 )

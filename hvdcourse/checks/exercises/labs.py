@@ -1,4 +1,4 @@
-"""What the repair of each script that is broken on purpose must make true, on 3 ranks."""
+"""What the repair of each script that is broken on purpose must make true, on 3 ranks and on 1."""
 
 import itertools
 import random
@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from hvdcourse.checks.evidence import ObservedRank, ObservedRun, demand, percent
-from hvdcourse.checks.exercise import UNEVEN_HOSTS, Exercise, Step, Trial
+from hvdcourse.checks.evidence import ObservedRank, ObservedRun, demand, demand_of_run, percent
+from hvdcourse.checks.exercise import ALONE, UNEVEN_HOSTS, Exercise, Step, Trial
 from hvdcourse.checks.exercises import shares, training
 from hvdcourse.checks.exercises.training_notes import (
     COMPRESSED,
@@ -27,6 +27,8 @@ STANDSTILL_SECONDS = 6
 # 3 ranks that draw a third of the images each, by chance, have a third of them in common. The 64
 # images of a rank are too many for chance to bring it to this.
 MOST_IN_COMMON = 0.6
+# Ranks that draw from all images, or from a share of their own, have more of them in an epoch.
+LEAST_SEEN = 0.5
 
 
 def check_no_broadcast(run: ObservedRun) -> None:
@@ -86,20 +88,19 @@ def check_unwrapped_optimizer(run: ObservedRun) -> None:
     own, used = ([gradients(rank, kind) for rank in run.ranks] for kind in ("gradient", "update"))
     if len({of_rank.shape for of_rank in (*own, *used)}) == 1:
         mean = np.mean(own, axis=0)
-        far = [
-            (
-                distance(of_rank[:resumed_at], mean[:resumed_at]),
-                distance(of_rank[resumed_at:], mean[resumed_at:]),
-            )
-            for of_rank in used
-        ]
+        before, after = slice(resumed_at), slice(resumed_at, None)
         demand(
             "all ranks use the mean of all ranks' gradients in every step, also after the resume",
-            [after < COMPRESSED for _, after in far],
+            [distance(of_rank[after], mean[after]) < COMPRESSED for of_rank in used],
             [
-                f"uses gradients {percent(before)} away from the mean before the resume, and "
-                f"{percent(after)} away after it"
-                for before, after in far
+                "before the resume its updates use "
+                + ", and after it ".join(
+                    training.gradient_in_words(
+                        of_rank[part], mean[part], [computed[part] for computed in own], rank
+                    )
+                    for part in (before, after)
+                )
+                for rank, of_rank in enumerate(used)
             ],
         )
     training.check_mean_gradient(run)
@@ -137,14 +138,21 @@ def check_own_images(run: ObservedRun) -> None:
     demand(
         "each rank trains on images of its own: in the first epoch, at most "
         f"{percent(MOST_IN_COMMON)} of them are those of another rank",
-        [max(of_rank.values()) <= MOST_IN_COMMON for of_rank in common],
+        [max(of_rank.values(), default=0) <= MOST_IN_COMMON for of_rank in common],
         lines,
     )
     # With a seed for each rank every two have some in common, by chance; with shares no two have.
     demand(
         "either no two ranks have images in common, or, by chance, every two have",
-        [len({bool(part) for of_rank in common for part in of_rank.values()}) == 1] * run.np,
+        [len({bool(part) for of_rank in common for part in of_rank.values()}) <= 1] * run.np,
         lines,
+    )
+    seen = len(set.union(*by_rank)) / len(known)
+    demand_of_run(
+        f"together, the ranks train on all images: on at least {percent(LEAST_SEEN)} of them in "
+        "the first epoch",
+        seen >= LEAST_SEEN,
+        f"all ranks: {percent(seen)} of the images",
     )
     training.check_same_start(run)
     training.check_mean_gradient(run)
@@ -155,13 +163,19 @@ def few_images(images: int, epochs: int = 2) -> dict[str, Any]:
     return {"images": images, "epochs": epochs, "batch_size": 16}
 
 
+def trials(runs: list[dict[str, Any]]) -> list[Trial]:
+    """Return a run on 3 ranks with each of these arguments, and one on 1 rank with the last."""
+    several = [Trial(hosts=UNEVEN_HOSTS, arguments=arguments) for arguments in runs]
+    return [*several, Trial(hosts=ALONE, arguments=runs[-1])]
+
+
 def lab(name: str, runs: Callable[[], list[dict[str, Any]]], step: Step) -> Exercise:
     """Return the exercise of a script with one mistake to repair; ``runs`` are their arguments."""
     return Exercise(
         name=name,
         notebook="03_multi_gpu_horovodrun",
         observe="training",
-        trials=lambda _: [Trial(hosts=UNEVEN_HOSTS, arguments=arguments) for arguments in runs()],
+        trials=lambda _: trials(runs()),
         steps=(step,),
         standstill=STANDSTILL_SECONDS,
     )

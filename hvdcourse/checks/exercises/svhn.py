@@ -1,4 +1,4 @@
-"""What each step of ``svhn.py`` must make true, on 3 ranks."""
+"""What each step of ``svhn.py`` must make true, on 3 ranks, and the shares on 1 rank, too."""
 
 import random
 from functools import partial
@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from hvdcourse.checks.evidence import ObservedRun
-from hvdcourse.checks.exercise import UNEVEN_HOSTS, Exercise, Step, Trial
+from hvdcourse.checks.exercise import ALONE, UNEVEN_HOSTS, Exercise, Step, Trial
 from hvdcourse.checks.exercises import shares, training
 from hvdcourse.rank.variables import TEST_IMAGES_VARIABLE
 
@@ -14,7 +14,7 @@ from hvdcourse.rank.variables import TEST_IMAGES_VARIABLE
 TEST_IMAGES = 23
 
 
-def arguments(folder: Path) -> dict[str, Any]:
+def arguments(out: Path) -> dict[str, Any]:
     """Return arguments for one run: shares that full batches would cut into unequally many steps.
 
     Every rank has a folder that no other rank sees. It draws its first weights without a seed:
@@ -24,14 +24,18 @@ def arguments(folder: Path) -> dict[str, Any]:
         "images": random.choice(shares.COUNTS),
         "epochs": 2,
         "batch_size": shares.BATCH_SIZE,
-        "out": str(folder / "{rank}"),
+        "out": str(out),
     }
 
 
-def trial(folder: Path) -> Trial:
-    """Return a run with fewer test images, in shares that differ in length."""
+def trials(folder: Path) -> list[Trial]:
+    """Return a run with fewer test images, in shares that differ in length, and one on 1 rank."""
+    several, alone = folder / "{rank}", folder / "alone"
     fewer = {TEST_IMAGES_VARIABLE: str(TEST_IMAGES)}
-    return Trial(hosts=UNEVEN_HOSTS, arguments=arguments(folder), environment=fewer)
+    return [
+        Trial(hosts=UNEVEN_HOSTS, arguments=arguments(several), environment=fewer),
+        Trial(hosts=ALONE, arguments=arguments(alone), environment=fewer, steps=(4, 5)),
+    ]
 
 
 check_test = partial(shares.check_validation, metrics="test", count=TEST_IMAGES)
@@ -63,6 +67,6 @@ EXERCISE = Exercise(
     name="svhn",
     notebook="03_multi_gpu_horovodrun",
     observe="training",
-    trials=lambda folder: [trial(folder)],
+    trials=trials,
     steps=STEPS,
 )
