@@ -169,9 +169,9 @@ class ObservedRun:
         return [rank.all_numbers(name, 1)[-1] for rank in self.ranks]
 
 
-def counted(count: int, noun: str) -> str:
-    """Return a number of things: "1 line", "2 lines"."""
-    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+def counted(count: float, noun: str) -> str:
+    """Return a number of things: "1 line", "2 lines", "2.5 lines"."""
+    return f"{count:.9g} {noun}" if count == 1 else f"{count:.9g} {noun}s"
 
 
 def named_ranks(ranks: Sequence[int]) -> str:

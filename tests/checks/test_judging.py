@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from judging import observed, told
 
 from hvdcourse.checks.check import judge_runs
 from hvdcourse.checks.evidence import NotJudged, ObservedRun, Unmet, percent
@@ -25,22 +26,6 @@ from hvdcourse.checks.manifest import find_exercise
 from hvdcourse.launch.result import RankResult, RunResult
 from hvdcourse.launch.stacks import Position
 from hvdcourse.rank.fingerprints import fingerprints
-
-
-def observed(*evidence: list[dict], hosts: tuple[int, ...] = (), **arguments) -> ObservedRun:
-    """Return a run whose ranks left this evidence."""
-    ranks = [RankResult(rank, 0, evidence=entries) for rank, entries in enumerate(evidence)]
-    result = RunResult("", len(ranks), "ended", 1, 1, ranks, [])
-    return ObservedRun(result, arguments, hosts=hosts)
-
-
-def told(judge, *runs: ObservedRun, **options) -> str:
-    """Return what the check says is not met; "" where all is."""
-    try:
-        judge(*runs, **options)
-    except Unmet as unmet:
-        return "\n".join([unmet.expected, *unmet.seen])
-    return ""
 
 
 def ended(trial: Trial, reason: str = "ended") -> RunResult:
@@ -339,4 +324,4 @@ def test_an_elastic_job_that_stands_still_after_a_host_was_added_is_told_as_such
     assert "elastic_driver.py" not in said
     with pytest.raises(NotJudged) as judged:
         elastic.check_state(run)
-    assert "step 1 is about that" in judged.value.seen
+    assert elastic.ABOUT_SURVIVAL in judged.value.seen

@@ -40,7 +40,7 @@ ROUNDS = (
             "the other worker ends without an error",
             (DECORATOR, ""),
             (TRAIN, DIES.replace("print(error)", "raise SystemExit(0) from error")),
-            said="goes on after rank 0 was killed",
+            said=("goes on after rank 0 was killed", "The other worker ended, too"),
         ),
         only=True,
     ),
@@ -120,7 +120,7 @@ ROUNDS = (
             1,
             "it ends too early",
             ("state.epoch < arguments.epochs:", "state.epoch < arguments.epochs - 4:"),
-            said="ends by itself after 24 epochs",
+            said=("ends by itself after 24 epochs", " to 20: 2 workers"),
         ),
         mistake(
             5,

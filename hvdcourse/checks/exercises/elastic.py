@@ -1,6 +1,5 @@
 """What each step of ``elastic.py`` must make true, in a job that loses a worker and gets one."""
 
-import math
 import random
 import statistics
 from typing import Any
@@ -22,6 +21,7 @@ KILLED = 0
 KILL_AFTER = 6
 # When a worker dies, Horovod gives up its host: so each has one of its own.
 HOSTS = (1, 1)
+ABOUT_SURVIVAL = "step 1 is about that"
 
 
 def trials() -> list[Trial]:
@@ -133,13 +133,16 @@ def how_it_ended(run: ObservedRun, job: Job) -> list[str]:
 def check_commits(run: ObservedRun) -> None:
     """Step 2: a killed worker costs the epoch that was under way, and none before it."""
     job = Job(run)
+    expected = "after a worker was killed, training goes on with the epoch that was under way"
     alone = [epoch for epoch in job.after_kill if epoch["size"] < run.np]
-    new_start = min((epoch["time"] for epoch in alone), default=math.inf)
+    if not alone:
+        raise NotJudged(expected, [job.in_words(), ABOUT_SURVIVAL])
+    new_start = min(epoch["time"] for epoch in alone)
     # The other worker tells of its epoch a moment after the kill, and before the new start.
     last = max(epoch["epoch"] for epoch in job.epochs if epoch["time"] < new_start)
-    goes_on_with = min((epoch["epoch"] for epoch in alone), default=0)
+    goes_on_with = min(epoch["epoch"] for epoch in alone)
     demand_of_run(
-        "after a worker was killed, training goes on with the epoch that was under way",
+        expected,
         goes_on_with > last,
         f"rank {KILLED} was killed after epoch {last}; the training went on with epoch "
         f"{goes_on_with}",
@@ -168,10 +171,10 @@ def check_joined(run: ObservedRun, job: Job) -> None:
     if any(epoch["pid"] not in at_start for epoch in job.epochs):
         return
     expected = "a worker on a host that was added takes part from the next commit on"
-    lines = [f"the host {job.driver.reported('added')['host']} was added", job.in_words()]
     if not run.result.ok:
-        raise NotJudged(expected, [*lines, "step 1 is about that"])
-    raise Unmet(expected, lines)
+        raise NotJudged(expected, [job.in_words(), ABOUT_SURVIVAL])
+    host = job.driver.reported("added")["host"]
+    raise Unmet(expected, [f"the host {host} was added", job.in_words()])
 
 
 def check_state(run: ObservedRun) -> None:

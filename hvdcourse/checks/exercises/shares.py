@@ -50,7 +50,8 @@ def check_shares(run: ObservedRun) -> None:
     batches = [samples_of(rank, "trained", known) for rank in run.ranks]
     steps = {len(of_rank) for of_rank in batches}
     lines = [
-        f"{len(of_rank) / epochs:g} steps and {sum(map(len, of_rank)) / epochs:g} images an epoch"
+        f"{counted(len(of_rank) / epochs, 'step')} and "
+        f"{counted(sum(map(len, of_rank)) / epochs, 'image')} an epoch"
         for of_rank in batches
     ]
     expected = (
