@@ -1,4 +1,4 @@
-"""What the lessons say of their recorded runs is in the outputs that are stored with them."""
+"""What a section says of its recorded run is in its cells: in their outputs, or in their code."""
 
 import re
 
@@ -8,32 +8,47 @@ import pytest
 from hvdcourse.paths import PROJECT
 
 NOTEBOOKS = sorted((PROJECT / "notebooks").glob("*.ipynb"))
-# Measured numbers such as 0.83, 98.3 % and 3,662, and no counts such as 4 ranks.
-PRECISE = re.compile(r"(?<![\w.,])(\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+\.\d+)(?![\w.]*\d)( %)?")
+# Measured numbers such as 0.83, 3,662, 98 % and 27 ms, and no counts such as 4 ranks.
+PRECISE = re.compile(
+    r"(?<![\w.,])(\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+\.\d+|\d+(?= (?:%|ms|seconds|images/s)))"
+    r"(?![\w.]*\d)( %)?"
+)
 NUMBER = re.compile(r"\d+(?:,\d{3})*(?:\.\d+)?")
 FORMULA_OR_LINK = re.compile(r"\$[^$]*\$|\]\([^)]*\)|`[^`]*`")
 
 
-def claims(notebook):
-    """Return the paragraphs of a notebook that say what its recorded run shows."""
-    cells = [cell.source for cell in notebook.cells if cell.cell_type == "markdown"]
-    paragraphs = [text for cell in cells for text in re.split(r"\n\s*\n", cell)]
+def sections(notebook):
+    """Return the cells of each section."""
+    parts = [[]]
+    for cell in notebook.cells:
+        if cell.cell_type == "markdown" and re.match("##? ", cell.source):
+            parts.append([])
+        parts[-1].append(cell)
+    return parts
+
+
+def claims(cells):
+    """Return the paragraphs that say what the recorded run of some cells shows."""
+    texts = [cell.source for cell in cells if cell.cell_type == "markdown"]
+    paragraphs = [part for text in texts for part in re.split(r"\n\s*\n", text)]
     signs = ("in the recorded run", "**what happened.**")
     return [text for text in paragraphs if any(sign in text.lower() for sign in signs)]
 
 
-def printed(notebook):
-    """Return all numbers in the text that a notebook's cells have printed."""
-    outputs = [out for cell in notebook.cells for out in cell.get("outputs", [])]
+def numbers_of(cells):
+    """Return all numbers that some cells have printed, and those of their code."""
+    code = [cell for cell in cells if cell.cell_type == "code"]
+    outputs = [out for cell in code for out in cell.outputs]
     texts = [out.get("text", "") or out.get("data", {}).get("text/plain", "") for out in outputs]
+    texts += [cell.source.replace("_", "") for cell in code]
     return [float(found.replace(",", "")) for text in texts for found in NUMBER.findall(text)]
 
 
 def missing(notebook):
-    """Return the precise numbers of the claims that no output rounds to."""
-    numbers = printed(notebook)
+    """Return the precise numbers of the claims that no number of their section rounds to."""
     lacking = []
-    for claim in claims(notebook):
+    for cells, claim in [(part, one) for part in sections(notebook) for one in claims(part)]:
+        numbers = numbers_of(cells)
         for text, percent in PRECISE.findall(FORMULA_OR_LINK.sub("", claim)):
             value, digits = float(text.replace(",", "")), len(text.partition(".")[2])
             factors = (1, 100) if percent else (1,)
