@@ -76,7 +76,8 @@ def train(state, model, optimizer, data, arguments, place):
             learning_rate=float(optimizer.learning_rate),
             loss=float(tf.reduce_mean(losses)),
             accuracy=float(tf.reduce_mean(tf.cast(correct, tf.float32))),
-            variables=[one.numpy() for one in [*model.variables, *optimizer.variables]],
+            weights=model.get_weights(),
+            optimizer_variables=[one.numpy() for one in optimizer.variables],
         )
         # Step 2: What was reached is kept at the end of every epoch.
         # This is also where a worker looks whether others have come.

@@ -35,7 +35,8 @@ def report_epoch(
     learning_rate: float,
     loss: float,
     accuracy: float,
-    variables: Iterable[np.ndarray],
+    weights: Iterable[np.ndarray],
+    optimizer_variables: Iterable[np.ndarray],
 ) -> None:
     """Tell how an epoch went on this worker; rank 0 also prints every fifth.
 
@@ -51,7 +52,8 @@ def report_epoch(
         learning_rate: the rate at the end of the epoch.
         loss: mean over this worker's batches.
         accuracy: on the test images, between 0 and 1.
-        variables: the weights, and the optimizer's state, which all workers should share.
+        weights: of the model; all workers should have the same.
+        optimizer_variables: the optimizer's state; all workers should have the same.
     """
     if rank == 0 and (epoch in (1, epochs) or epoch % PRINT_EVERY == 0):
         print(
@@ -72,7 +74,8 @@ def report_epoch(
         "time": time.time(),
         "images": np.concatenate(images),
         "learning_rate": learning_rate,
-        "fingerprint": sum(projections[0] for projections in fingerprints(list(variables))),
+        "weights": fingerprints(list(weights)),
+        "optimizer_variables": fingerprints(list(optimizer_variables)),
         "kept": state_was_kept(),
     }
     folder.append(0, "evidence", {"report": "epoch", "value": value})

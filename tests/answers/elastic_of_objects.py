@@ -62,7 +62,8 @@ def train(state, model, optimizer, data, arguments, place):
             learning_rate=float(optimizer.learning_rate),
             loss=float(loss),
             accuracy=float(tf.reduce_mean(tf.cast(correct, tf.float32))),
-            variables=[one.numpy() for one in variables],
+            weights=model.get_weights(),
+            optimizer_variables=[one.numpy() for one in optimizer.variables],
         )
         state.arrays = [one.numpy() for one in variables]
         state.commit()

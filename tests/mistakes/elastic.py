@@ -114,7 +114,7 @@ ROUNDS = (
             3,
             "a copy of the model",
             (STATE, STATE.replace("(model", "(tf.keras.models.clone_model(model)")),
-            said="rank 1: fingerprint",
+            said="rank 1: its weights are",
         ),
         mistake(
             1,
@@ -145,7 +145,7 @@ ROUNDS = (
             3,
             "the first weights, for ever",
             (STATE, OBJECTS.replace("=0)", "=0, weights=model.get_weights())")),
-            said="rank 1: fingerprint",
+            said="rank 1: its weights are",
         ),
         mistake(
             4,
@@ -167,7 +167,7 @@ ROUNDS = (
             3,
             "the epoch alone",
             (STATE, OBJECTS),
-            said="rank 1: fingerprint",
+            said="rank 1: its weights are",
         ),
         mistake(
             4,
@@ -187,7 +187,7 @@ ROUNDS = (
             3,
             "another optimizer than the one that trains",
             (STATE, STATE.replace("optimizer,", "tf.keras.optimizers.SGD(momentum=0.9),")),
-            said="rank 1: fingerprint",
+            said="rank 1: its weights are",
         ),
         only=True,
     ),

@@ -4,8 +4,18 @@ import random
 import statistics
 from typing import Any
 
-from hvdcourse.checks.evidence import NotJudged, ObservedRun, Unmet, counted, demand_of_run
+import numpy as np
+
+from hvdcourse.checks.evidence import (
+    NotJudged,
+    ObservedRun,
+    Unmet,
+    counted,
+    demand_of_run,
+    percent,
+)
 from hvdcourse.checks.exercise import Exercise, Step, Trial
+from hvdcourse.checks.exercises.training_notes import SMALL, distance
 from hvdcourse.launch.elastic import DRIVER, names_of_this_machine
 from hvdcourse.launch.job import Disturbance
 
@@ -189,17 +199,26 @@ def check_state(run: ObservedRun) -> None:
     except Unmet as unmet:
         raise NotJudged(unmet.expected, [*unmet.seen, "step 2 is about that"]) from None
     for group in job.whole_epochs():
-        by_rank = sorted(group, key=lambda epoch: epoch["rank"])
-        values = [epoch["fingerprint"] for epoch in by_rank]
+        first, *others = sorted(group, key=lambda epoch: epoch["rank"])
+        far = {epoch["rank"]: far_from(epoch, first) for epoch in others}
         demand_of_run(
             "in every epoch all workers have the same weights and optimizer variables",
-            max(values) - min(values) <= 1e-6 * max(1.0, *map(abs, values)),
+            all(max(of_rank) < SMALL for of_rank in far.values()),
             *(
-                f"after epoch {group[0]['epoch']}, rank {rank}: fingerprint {value:.6g}"
-                for rank, value in enumerate(values)
+                f"after epoch {first['epoch']}, rank {rank}: its weights are {percent(weights)} "
+                f"away from rank 0's, and its optimizer's variables {percent(variables)}"
+                for rank, (weights, variables) in far.items()
             ),
         )
     check_accuracy(run, job)
+
+
+def far_from(epoch: Epoch, other: Epoch) -> list[float]:
+    """Return how far weights and optimizer variables are from another worker's, relatively."""
+    pairs = [
+        (np.array(epoch[what]), np.array(other[what])) for what in ("weights", "optimizer_variables")
+    ]
+    return [distance(own, reference) for own, reference in pairs]
 
 
 def check_accuracy(run: ObservedRun, job: Job) -> None:
