@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from hvdcourse.rank.fingerprints import number_of_bytes
+from hvdcourse.rank.place import Place
 from hvdcourse.rank.run_folder import RunFolder
 
 # The operations of Horovod's TensorFlow library that move data or wait for other ranks.
@@ -33,7 +34,9 @@ def observe(folder: RunFolder, rank: int, what: str) -> Callable[[], None] | Non
 
         run_graphs_as_made()
         observer = TrainingObserver(folder, rank)
-        observer.start(pretend_gpus=what == "training")
+        # On one rank a script must also run where there is no GPU.
+        pretend = what == "training" and Place.from_environment().size > 1
+        observer.start(pretend_gpus=pretend)
         # What is noted at the end is of the digits, which another script's model may not fit.
         finish = observer.finish if what == "training" else None
     elif what == "concepts":

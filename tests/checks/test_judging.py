@@ -85,7 +85,7 @@ def test_a_run_that_breaks_fails_only_the_steps_that_need_it(monkeypatch, tmp_pa
         return ended(trial, "failed" if "resumed" in trial.about else "ended")
 
     unmet, failures = judged("fashion_mnist", start, monkeypatch, tmp_path)
-    assert (unmet, list(failures)) == ({}, [7])
+    assert (unmet, list(failures)) == ({}, [4, 7])
     assert "On 3 ranks on 2 hosts (2 + 1), resumed from a checkpoint, the script" in failures[7]
 
 

@@ -84,7 +84,7 @@ ROUNDS = (
             (VERBOSE, "verbose = 2"),
             said="rank 1: printed 10 lines",
         ),
-        mistake(1, "all GPUs", ("    if gpus:\n", "    if not gpus:\n"), said="GPUs 0, 1, 2, 3"),
+        mistake(1, "all GPUs", ("    if gpus:\n", "    if False:\n"), said="GPUs 0, 1, 2, 3"),
         mistake(3, "no averaging", (WRAP, ""), said="only its own gradients"),
         mistake(
             5,
@@ -207,13 +207,10 @@ ROUNDS = (
             said=("every rank has the loss of", "that of its own share"),
         ),
         mistake(
-            7,
+            4,
             "the state stays",
             (STATE, ""),
-            said=(
-                "ends with the weights of a run that was never killed",
-                "away from the other run's weights",
-            ),
+            said=("the state of rank 0's optimizer", "away from rank 0's weights"),
         ),
         mistake(
             9,
@@ -221,6 +218,8 @@ ROUNDS = (
             (START, "start_epoch=0"),
             said=("the rate rises with every step", "the rates are 0.0"),
         ),
+        # The resumed run has another state, too.
+        spoiled=(7,),
     ),
     together(
         mistake(
@@ -446,6 +445,16 @@ ROUNDS = (
             "Adasum",
             (WRAP, WRAP.replace("(optimizer", "(optimizer, op=hvd.Adasum")),
             said="Adasum",
+        ),
+        crashes=True,
+        only=True,
+    ),
+    together(
+        mistake(
+            1,
+            "as if there always were GPUs",
+            ("    if gpus:\n", "    if True:\n"),
+            said=("On 1 rank", "list index out of range"),
         ),
         crashes=True,
         only=True,

@@ -145,7 +145,7 @@ ROUNDS = (
             8,
             "one writer a host",
             (WRITER, WRITER.replace("rank == 0", "hvd.local_rank() == 0")),
-            said="at the end it has 2",
+            said="in the end 2 lines stood there",
         ),
     ),
     together(
@@ -307,7 +307,10 @@ ROUNDS = (
             "a barrier before the writing, and a look for the file",
             (WRITER, f"{BARRIER}{WRITER}".replace("barrier", "early")),
             (BARRIER, "    while not arguments.summary.exists():\n        time.sleep(0.1)\n"),
-            said=("rank 1: read 0 lines", "plus one from an earlier run"),
+            said=(
+                "rank 1: read 0 lines",
+                "in the end 1 line stood there, below one",
+            ),
         ),
     ),
     together(
@@ -327,7 +330,7 @@ ROUNDS = (
             8,
             "written only where no earlier run has",
             (WRITER, WRITER.replace("0:", "0 and not arguments.summary.exists():")),
-            said="at the end it has 0, plus one from an earlier run",
+            said="in the end 0 lines stood there, below one that the check",
         ),
         crashes=True,
     ),
@@ -368,6 +371,25 @@ ROUNDS = (
             "splits of 64 bits",
             (ALLTOALL, ALLTOALL.replace(".astype(np.int32)", "")),
             said="was expected to be a int32 tensor",
+        ),
+        crashes=True,
+        only=True,
+    ),
+    together(
+        mistake(
+            6,
+            "both of what it returns",
+            (ALLTOALL, ALLTOALL.replace("[0].numpy()", "")),
+            said=("every rank reports 'regrouped' as a list of numbers", "rank 0: reported "),
+        ),
+        only=True,
+    ),
+    together(
+        mistake(
+            8,
+            "a barrier that this module does not have",
+            (BARRIER, "    hvd.barrier()\n"),
+            said="has no attribute 'barrier'",
         ),
         crashes=True,
         only=True,

@@ -55,7 +55,7 @@ ROUNDS = (
             4,
             "added instead of put in its place",
             (INTO_PLACE, ADDED),
-            said="is not the finished one",
+            said="not finished: chunk",
         ),
     ),
     together(
@@ -112,7 +112,7 @@ ROUNDS = (
             4,
             "in the order of step 3",
             (REDUCED, SCATTERED),
-            said="is not the finished one",
+            said="not finished: chunk",
         ),
     ),
     together(
@@ -135,7 +135,7 @@ ROUNDS = (
                 "    allgather(vector, bounds, communicator)\n",
                 "    vector = vector.copy()\n    allgather(vector, bounds, communicator)\n",
             ),
-            said="is not the finished one",
+            said="not finished: chunk",
         ),
         spoiled=(3,),
     ),
@@ -185,6 +185,16 @@ ROUNDS = (
             "a rank after the last one",
             ("(rank + 1) % size, (rank - 1) % size", "rank + 1, rank - 1"),
             said=("MPI_ERR_RANK: invalid rank", SENDRECV),
+        ),
+        crashes=True,
+        only=True,
+    ),
+    together(
+        mistake(
+            3,
+            "into the chunk that was sent",
+            (SCATTERED, SCATTERED.replace("turn - 1)", "turn)")),
+            said="message truncated",
         ),
         crashes=True,
         only=True,

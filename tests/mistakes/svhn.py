@@ -67,7 +67,7 @@ ROUNDS = (
             (WHOLE, "test_loss, accuracy = means"),
             said="that of its own share",
         ),
-        mistake(1, "all GPUs", ("    if gpus:\n", "    if not gpus:\n"), said="GPUs 0, 1, 2, 3"),
+        mistake(1, "all GPUs", ("    if gpus:\n", "    if False:\n"), said="GPUs 0, 1, 2, 3"),
         mistake(
             4,
             "nothing shared out",
@@ -262,6 +262,16 @@ ROUNDS = (
             (TESTS, TESTS.replace("hvd.size()", "3")),
             said=("on 1 rank:", "rank 0: evaluates"),
         ),
+        only=True,
+    ),
+    together(
+        mistake(
+            1,
+            "as if there always were GPUs",
+            ("    if gpus:\n", "    if True:\n"),
+            said=("On 1 rank", "list index out of range"),
+        ),
+        crashes=True,
         only=True,
     ),
 )

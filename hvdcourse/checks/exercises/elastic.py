@@ -216,7 +216,8 @@ def check_state(run: ObservedRun) -> None:
 def far_from(epoch: Epoch, other: Epoch) -> list[float]:
     """Return how far weights and optimizer variables are from another worker's, relatively."""
     pairs = [
-        (np.array(epoch[what]), np.array(other[what])) for what in ("weights", "optimizer_variables")
+        (np.array(epoch[what]), np.array(other[what]))
+        for what in ("weights", "optimizer_variables")
     ]
     return [distance(own, reference) for own, reference in pairs]
 

@@ -157,11 +157,11 @@ def trials(folder: Path) -> Iterator[Trial]:
     yield Trial(
         hosts=UNEVEN_HOSTS,
         arguments=resumed,
-        steps=(7,),
+        steps=(4, 7),
         about=", resumed from a checkpoint,",
     )
     alone = {**arguments(folder / "alone"), "images": 50}
-    yield Trial(hosts=ALONE, arguments=alone, steps=(5, 6, 8, 9))
+    yield Trial(hosts=ALONE, arguments=alone, steps=(1, 5, 6, 8, 9))
 
 
 STEPS = (

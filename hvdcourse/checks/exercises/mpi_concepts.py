@@ -259,9 +259,9 @@ def check_one_writer(run: ObservedRun) -> None:
     texts = [*map(str, run.reported("summary")), path.read_text() if path.exists() else ""]
     *read, written = (text.removeprefix(EARLIER_LINE).count("\n") for text in texts)
     lines = [f"read {counted(count, 'line')} from the summary" for count in read]
-    lines[-1] += f"; at the end it has {written}"
+    lines[-1] += f"; in the end {counted(written, 'line')} stood there"
     if texts[-1].startswith(EARLIER_LINE):
-        lines[-1] += ", plus one from an earlier run"
+        lines[-1] += ", below one that the check had put there before the run"
     demand_by_collective(
         "one rank writes the summary, and every rank finds its one line there, after a collective "
         "that makes it wait",

@@ -63,8 +63,8 @@ def check_bounds(run: ObservedRun) -> None:
                 [f"the bounds of a chunk are {in_short(of_rank[0])}" for of_rank in bounds],
             )
             demand(
-                f"{count} chunks hold all of {counted(length, 'number')} without gaps, and differ "
-                "in length by at most 1",
+                f"for {counted(count, 'rank')}, {counted(count, 'chunk')} hold all of "
+                f"{counted(length, 'number')} without gaps, and differ in length by at most 1",
                 [are_equal_chunks(of_rank, count, length) for of_rank in bounds],
                 [bounds_in_words(of_rank, count, length) for of_rank in bounds],
             )
@@ -175,8 +175,10 @@ def unfinished_in_words(vector: np.ndarray, expected: np.ndarray, chunk: np.ndar
     """Say which chunks of a vector are not what the rank that finished them had."""
     if len(vector) != len(expected):
         return f"has {len(vector)} numbers instead of {len(expected)}"
-    wrong = " and ".join(map(str, np.unique(chunk[vector != expected])))
-    return f"chunk {wrong} is not the finished one" if wrong else "has all finished chunks"
+    wrong = [str(number) for number in np.unique(chunk[vector != expected])]
+    if not wrong:
+        return "has all finished chunks"
+    return f"not finished: {'chunk' if len(wrong) == 1 else 'chunks'} {' and '.join(wrong)}"
 
 
 def check_traffic(run: ObservedRun, since: str, before: str) -> None:
