@@ -50,8 +50,8 @@ class Prediction:
 
     def __repr__(self) -> str:
         choices = [f"( ) {option}" for option in self.options]
-        number = f"Your prediction: a number, {self.unit}".rstrip(", ")
-        return "\n".join([self.question, *(choices or [number])])
+        lines = choices or [f"____ {self.unit}".rstrip()]
+        return "\n".join([self.question, *lines, "(Run this cell to answer.)"])
 
     def _field(self) -> ipywidgets.DOMWidget:
         if self.options:

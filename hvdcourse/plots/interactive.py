@@ -213,7 +213,7 @@ def _show(
     """Display the controls, and below them the figure, which is drawn anew when one changes."""
     box = ipywidgets.HBox([*others, *controls.values()], layout={"flex_flow": "row wrap"})
     names = ", ".join(control.description or name for name, control in controls.items())
-    text = f"In a running notebook, controls change the figure: {names}."
+    text = f"(Run this cell to change the figure with controls: {names}.)"
     display({**box._repr_mimebundle_(), "text/plain": text}, raw=True)
 
     def drawn() -> dict[str, str]:

@@ -74,7 +74,9 @@ def test_an_option_that_is_no_more_to_choose_from_counts_as_nothing_entered(caps
 
 
 def test_a_static_page_shows_the_question_and_its_options():
-    assert repr(predict("Which ranks?", ["one", "all"])) == ("Which ranks?\n( ) one\n( ) all")
+    assert repr(predict("Which ranks?", ["one", "all"])) == (
+        "Which ranks?\n( ) one\n( ) all\n(Run this cell to answer.)"
+    )
 
 
 def test_a_damaged_file_counts_as_nothing_entered(state):

@@ -125,7 +125,7 @@ def widget_of(bundle):
 def test_a_static_page_has_the_figure_and_words_for_the_controls(play, page):
     play()
     controls, figure = page.outputs
-    assert controls["text/plain"].startswith("In a running notebook, controls change the figure: ")
+    assert controls["text/plain"].startswith("(Run this cell to change the figure with controls: ")
     assert Image.open(BytesIO(base64.b64decode(figure["image/png"]))).width > 300
     assert figure["text/plain"]
 
