@@ -53,7 +53,7 @@ def average_each(backward, link):
 
 
 def pack(gradients):
-    """Return a new vector with the numbers of all these gradients, one after the other."""
+    """Return a new vector with the numbers of a list of gradients, one after the other."""
     # Step 2: The buffer is flat, and its numbers have the type that they have in the gradients.
     return np.concatenate([gradient.ravel() for gradient in gradients])
 

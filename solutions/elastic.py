@@ -108,6 +108,7 @@ def main():
     place = hvd.rank(), hvd.size()
     # Step 3: The state holds all that a worker needs to go on: the epoch, the model's weights and
     # the optimizer's variables. hvd.elastic has a class for Keras models: TensorFlowKerasState.
+    # This model is not compiled, so the optimizer is named, too.
     #: state = hvd.elastic.ObjectState(hvd.broadcast_object, hvd.rank, epoch=0)
     state = hvd.elastic.TensorFlowKerasState(model, optimizer, epoch=0)
     # End of step 3.

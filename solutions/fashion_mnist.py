@@ -79,7 +79,8 @@ def full_rate(arguments):
 
 
 def make_optimizer(learning_rate):
-    # Step 10: The optimizer is NovoGrad, with the same rate. It is imported already.
+    # Step 10: The optimizer is NovoGrad, with the same rate and no other argument. It is imported
+    # already.
     #: optimizer = tf.keras.optimizers.SGD(learning_rate, momentum=0.9)
     optimizer = NovoGrad(learning_rate)
     # End of step 10.

@@ -73,7 +73,8 @@ def full_rate(arguments):
 
 
 def make_optimizer(learning_rate):
-    # TODO: Step 10: The optimizer is NovoGrad, with the same rate. It is imported already.
+    # TODO: Step 10: The optimizer is NovoGrad, with the same rate and no other argument. It is
+    # imported already.
     optimizer = tf.keras.optimizers.SGD(learning_rate, momentum=0.9)
     # Step 3: In every step all ranks apply the mean of all ranks' gradients.
     optimizer = hvd.DistributedOptimizer(optimizer)

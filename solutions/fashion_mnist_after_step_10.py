@@ -73,7 +73,8 @@ def full_rate(arguments):
 
 
 def make_optimizer(learning_rate):
-    # Step 10: The optimizer is NovoGrad, with the same rate. It is imported already.
+    # Step 10: The optimizer is NovoGrad, with the same rate and no other argument. It is imported
+    # already.
     optimizer = NovoGrad(learning_rate)
     # Step 3: In every step all ranks apply the mean of all ranks' gradients.
     optimizer = hvd.DistributedOptimizer(optimizer)

@@ -102,7 +102,7 @@ class PretendedLink:
         self._computed += seconds
 
     def allreduce(self, buffer: np.ndarray) -> None:
-        """Replace the numbers of a buffer by their sum over all ranks, and wait for it."""
+        """Replace the numbers of a buffer by their sum over all ranks, and return nothing."""
         self.start(buffer).wait()
 
     def start(self, buffer: np.ndarray) -> Message:

@@ -33,7 +33,9 @@ def endless(x, y, batch_size):
 def main():
     args = parser.parse_args()
     hvd.init()
-    tf.config.set_visible_devices(tf.config.list_physical_devices("GPU")[hvd.local_rank()], "GPU")
+    local_rank = hvd.local_rank()
+    own = tf.config.list_physical_devices("GPU")[local_rank : local_rank + 1]  # none without any
+    tf.config.set_visible_devices(own, "GPU")
     first = hvd.rank() == 0
     data = load()
     x, y = data.train_images[: args.images], data.train_labels[: args.images]

@@ -37,7 +37,9 @@ def main():
     args = parser.parse_args()
     hvd.init()
     rank, size = hvd.rank(), hvd.size()
-    tf.config.set_visible_devices(tf.config.list_physical_devices("GPU")[hvd.local_rank()], "GPU")
+    local_rank = hvd.local_rank()
+    own = tf.config.list_physical_devices("GPU")[local_rank : local_rank + 1]  # none without any
+    tf.config.set_visible_devices(own, "GPU")
     if rank != 0:
         sys.stdout = open("/dev/null", "w")  # noqa: SIM115
     data = load()

@@ -325,3 +325,36 @@ def test_an_elastic_job_that_stands_still_after_a_host_was_added_is_told_as_such
     with pytest.raises(NotJudged) as judged:
         elastic.check_state(run)
     assert elastic.ABOUT_SURVIVAL in judged.value.seen
+
+
+def elastic_job(rate: float, accuracy: float) -> ObservedRun:
+    """Return a job of two workers of which one is killed, and gets another one beside it."""
+
+    def told_of(rank: int, number: int, size: int, pid: int) -> dict:
+        epoch = epoch_of_worker(rank, number, size)
+        images = np.arange(4)[rank::size]
+        more = {"pid": pid, "images": images, "learning_rate": rate * size}
+        more |= {"weights": [[1.0, 1.0]], "optimizer_variables": [[2.0, 2.0]]}
+        epoch["value"] |= {**more, "test_accuracy": accuracy}
+        return epoch
+
+    killed = {"report": "killed", "value": {"ranks": [0], "pids": [0], "time": 1.5}}
+    evidence = [told_of(0, 1, 2, 0), told_of(1, 1, 2, 1), killed, told_of(0, 2, 1, 1)]
+    evidence += [told_of(0, 3, 2, 1), told_of(1, 3, 2, 2)]
+    usual = observed([told_of(0, 3, 2, 0) | {"value": {"rank": 0, "test_accuracy": 0.9}}])
+    result = RunResult("", 1, "ended", 1, 1, [RankResult(0, 0, evidence=evidence)], [])
+    return ObservedRun(result, {"images": 4}, [usual], hosts=elastic.HOSTS, disturbed=True)
+
+
+@pytest.mark.parametrize(
+    ("rate", "accuracy", "said"),
+    [
+        (elastic.LEARNING_RATE, 0.9, ""),
+        (elastic.LEARNING_RATE, 0.7, "median of the last 5 epochs: 0.700"),
+        # What costs accuracy may be a later step, which is still to do.
+        (2 * elastic.LEARNING_RATE, 0.7, ""),
+    ],
+)
+def test_an_elastic_jobs_accuracy_is_judged_once_rate_and_shares_are_right(rate, accuracy, said):
+    text = told(elastic.check_state, elastic_job(rate, accuracy))
+    assert said in text if said else not text

@@ -100,7 +100,10 @@ ROUNDS = (
             said="the sums of all 64 pixels, not only of its own part",
         ),
         mistake(
-            8, "every rank writes", (WRITER, WRITER.replace("rank == 0", "True")), said="it has 3"
+            8,
+            "every rank writes",
+            (WRITER, WRITER.replace("rank == 0", "True")),
+            said="in the end 3 lines stood there",
         ),
     ),
     together(

@@ -188,7 +188,10 @@ def check_joined(run: ObservedRun, job: Job) -> None:
 
 
 def check_state(run: ObservedRun) -> None:
-    """Step 3: all workers have the same weights and momentum, also one that came later."""
+    """Step 3: all workers have the same weights and momentum, also one that came later.
+
+    Once steps 4 and 5 are met, the job must also end as accurate as an undisturbed one.
+    """
     if not run.disturbed:
         return
     job = Job(run)
@@ -210,6 +213,12 @@ def check_state(run: ObservedRun) -> None:
                 for rank, (weights, variables) in far.items()
             ),
         )
+    # Half of the images, or another rate, cost accuracy, too: that is what later steps are about.
+    try:
+        check_rate(run)
+        check_shares_of_workers(run)
+    except Unmet:
+        return
     check_accuracy(run, job)
 
 
