@@ -11,8 +11,10 @@ from tqdm import tqdm
 
 from hvdcourse.launch.job import Event, MetricsRow, OutputLine
 
-_BAR_FORMAT = "{desc} |{bar:24}| {n:.1f} of {total_fmt} epochs, {elapsed}<{remaining}{postfix}"
+_BAR_FORMAT = "{desc} |{bar:16}| {n:.1f} of {total_fmt} epochs, {elapsed}<{remaining}{postfix}"
 _SHOWN_METRICS = ("loss", "val_accuracy", "test_accuracy", "images_per_second")
+# A line that is wider than the page breaks within a number.
+_UNITS = {"images_per_second": "images/s"}
 # horovodrun puts this before the lines of its ranks.
 _OF_RANK = re.compile(r"\[(\d+)\]<std(?:out|err)>:(.*)")
 
@@ -73,7 +75,9 @@ class RunDisplay:
             )
         part = 1.0 if row.get("done") else row.get("step", 0) / max(row.get("steps", 1), 1)
         self.bar.n = row["epoch"] - 1 + part
-        shown = {name: f"{row[name]:.4g}" for name in _SHOWN_METRICS if name in row}
+        shown = {
+            _UNITS.get(name, name): f"{row[name]:.4g}" for name in _SHOWN_METRICS if name in row
+        }
         self.bar.set_postfix(shown, refresh=True)
         if self.place is not None:
             draw = self.place.display if first else self.place.update

@@ -12,7 +12,7 @@ from hvdcourse.rank.variables import OBSERVE_VARIABLE
 # For ``run(…, environment=COMPARED)``: the ranks note what compare_ranks reads.
 COMPARED = {OBSERVE_VARIABLE: "ranks"}
 _TITLES = ("rank", "images", "repeated", "tests", "steps", "rate", "first weights", "last weights")
-_ROW = "{:>4} {:>7} {:>8} {:>6} {:>6} {:>7} {:>13} {:>13} {:>8} {:>9}"
+_ROW = "{:>4} {:>7} {:>8} {:>6} {:>6} {:>7} {:>14} {:>14} {:>8} {:>9}"
 
 
 @dataclass(frozen=True)
