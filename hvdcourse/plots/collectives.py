@@ -46,8 +46,8 @@ def plot_differences(differences: Mapping[str, float]) -> Figure:
         axes.text(precision, 1.02, words, transform=above, ha="center", color=QUIET)
     axes.set(xscale="log", xlim=(1e-17, 1e2))
     axes.set_yticks(range(len(differences)), list(differences))
+    axes.set_ylim(len(differences) - 0.4, -0.6)
     axes.set_xlabel("largest difference / largest entry of the gradient (no unit)")
-    axes.invert_yaxis()
     return figure
 
 

@@ -139,6 +139,8 @@ def draw_schedule(rate: float, ranks: int, warmup_epochs: int, epochs: int) -> t
     )
     axes.legend(frameon=False, loc="upper right")
     words = f"{len(rates):,} steps; the rate rises from {rates[0]:.3g} to {rates.max():.3g}"
+    if warmup_epochs and ranks > 1:
+        words += f", at the first step by {100 * (rates[1] / rates[0] - 1):.1f} %"
     if warmup_epochs > FALLS[0][0] * epochs:
         words += ". The warmup ends after the first fall: shorten it."
     axes.set_title(words, fontsize=10, loc="left")

@@ -154,7 +154,7 @@ ROUNDS = (
             3,
             "the warmup alone",
             ("    return [warmup, schedule]", "    return [warmup]"),
-            said=("after the warmup the schedule alone sets the rate", " to 0."),
+            said=("after the warmup the schedule alone sets the rate", ", then 0."),
         ),
         mistake(
             4,

@@ -99,7 +99,7 @@ ROUNDS = (
             9,
             "the warmup alone",
             ("    return [warmup, schedule]", "    return [warmup]"),
-            said=("after the warmup the schedule alone sets the rate", " to 0."),
+            said=("after the warmup the schedule alone sets the rate", ", then 0."),
         ),
         mistake(
             10,
@@ -425,6 +425,15 @@ ROUNDS = (
             "steps for epochs",
             (WARMUP, WARMUP.replace("warmup_epochs,", "warmup_epochs * steps,")),
             said=("from 0.02, that of a single process, to 0.06", "% of the way at the end"),
+        ),
+        only=True,
+    ),
+    together(
+        mistake(
+            9,
+            "a rate where a factor belongs",
+            ("learning_rate, factor, start", "learning_rate, lambda e: 0.06 * factor(e), start"),
+            said="a rate is multiplied by a rate, 0.06, where a factor belongs",
         ),
         only=True,
     ),

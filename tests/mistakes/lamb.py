@@ -130,6 +130,14 @@ ROUNDS = (
             (RATIO, f"{RATIO} if len(x.shape) > 1 else 1.0"),
             said="the ratio is",
         ),
+    ),
+    together(
+        mistake(
+            1,
+            "a new m that nobody keeps",
+            (M, "m = self.beta_1 * m + (1 - self.beta_1) * g"),
+            said="it is made from zero, as in the first update",
+        ),
         mistake(
             5,
             "capital letters ignored",

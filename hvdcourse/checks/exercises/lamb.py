@@ -106,10 +106,16 @@ def check_moments(run: ObservedRun) -> None:
     betas = run.arguments["beta_1"], run.arguments["beta_2"]
 
     def complaint(layer: LayerUpdate) -> str:
-        m, v = moments(layer.before["m"], layer.before["v"], layer.g, *betas)
-        return difference("the first moment m", layer.made["m"], m) or difference(
-            "the second moment v", layer.made["v"], v
-        )
+        zero = np.zeros_like(layer.g)
+        names = {"m": "the first moment m", "v": "the second moment v"}
+        kept = moments(layer.before["m"], layer.before["v"], layer.g, *betas)
+        anew = moments(zero, zero, layer.g, *betas)
+        for name, expected, from_zero in zip(names, kept, anew, strict=True):
+            value = layer.made[name]
+            if text := difference(names[name], value, expected):
+                is_anew = value.any() and not difference(names[name], value, from_zero)
+                return text + (": it is made from zero, as in the first update" if is_anew else "")
+        return ""
 
     demand_of_updates(
         run,

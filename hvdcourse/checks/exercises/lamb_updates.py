@@ -101,7 +101,10 @@ def difference(what: str, value: np.ndarray, expected: np.ndarray, scale: float 
     if not value.any() or not expected.any():
         return f"{what} is zero and should not be" if expected.any() else f"{what} should be zero"
     factor = np.vdot(value, expected) / np.vdot(expected, expected)
-    if np.abs(value - factor * expected).max() <= TOLERANCE * np.abs(value).max():
+    if (
+        abs(factor - 1) > 0.01
+        and np.abs(value - factor * expected).max() <= TOLERANCE * np.abs(value).max()
+    ):
         return f"{what} is {factor:.3g} times what it should be"
     away = float(np.linalg.norm(value - expected) / np.linalg.norm(expected))
     return f"{what} is {percent(away)} away from what it should be"

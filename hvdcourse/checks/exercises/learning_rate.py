@@ -78,7 +78,10 @@ def check_warmup(run: ObservedRun, factors: Sequence[float], names: Sequence[str
             np.allclose(rest, schedule, rtol=NEARLY_ALL)
             for rest, schedule in zip(rests, schedules, strict=True)
         ],
-        [", then ".join(f"{epoch[0]:.4g} to {epoch[-1]:.4g}" for epoch in rest) for rest in rests],
+        [
+            ", then ".join(map(from_to, rest)) + how_off(rest / schedule, [*singles, top])
+            for rest, schedule, top in zip(rests, schedules, highest, strict=True)
+        ],
     )
     twice = [single * run.np**2 for single in singles]
     demand(
@@ -94,6 +97,22 @@ def how_far(last: float, begin: float, end: float) -> str:
         return ": they end where they should begin"
     share = (last - begin) / (end - begin) if end > begin else 1.0
     return f": {percent(share)} of the way at the end" if 0 < share < 0.9 else ""
+
+
+def from_to(rates_of_epoch: np.ndarray) -> str:
+    """Tell the first rate of an epoch, and the last one where it is another."""
+    first, last = (f"{rate:.4g}" for rate in rates_of_epoch[[0, -1]])
+    return first if first == last else f"{first} to {last}"
+
+
+def how_off(factors: np.ndarray, learning_rates: Iterable[float]) -> str:
+    """Tell by what all rates are multiplied that should not be, where it is one number."""
+    factor = float(factors.flat[0])
+    if not np.allclose(factors, factor, rtol=NEARLY_ALL) or abs(factor - 1) < NEARLY_ALL:
+        return ""
+    if is_any_of(factor, learning_rates):
+        return f": a rate is multiplied by a rate, {factor:g}, where a factor belongs"
+    return f": {factor:.3g} times what it should be"
 
 
 def rises(warmup: np.ndarray, begin: float, end: float) -> bool:
