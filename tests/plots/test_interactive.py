@@ -85,6 +85,13 @@ def test_the_slider_of_the_warmup_may_stand_beyond_the_training():
     assert "shorten it" in words
 
 
+def test_the_schedule_says_by_what_its_first_step_raises_the_rate():
+    _, words = interactive.draw_schedule(0.05, 8, warmup_epochs=7, epochs=30)
+    assert words.endswith("at the first step by 2.0 %")
+    _, words = interactive.draw_schedule(0.05, 8, warmup_epochs=0, epochs=30)
+    assert words.endswith("from 0.4 to 0.4")
+
+
 def test_at_the_critical_batch_steps_and_images_are_twice_the_fewest():
     assert interactive.batch_size_costs(512.0, 512.0) == (2, 2)
     steps, images = interactive.batch_size_costs(interactive.BATCHES, 1024)
