@@ -103,7 +103,7 @@ ROUNDS = (
             8,
             "every rank writes",
             (WRITER, WRITER.replace("rank == 0", "True")),
-            said="in the end 3 lines stood there",
+            said="afterwards 3 lines stood there",
         ),
     ),
     together(
@@ -148,7 +148,7 @@ ROUNDS = (
             8,
             "one writer a host",
             (WRITER, WRITER.replace("rank == 0", "hvd.local_rank() == 0")),
-            said="in the end 2 lines stood there",
+            said="afterwards 2 lines stood there",
         ),
     ),
     together(
@@ -312,7 +312,7 @@ ROUNDS = (
             (BARRIER, "    while not arguments.summary.exists():\n        time.sleep(0.1)\n"),
             said=(
                 "rank 1: read 0 lines",
-                "in the end 1 line stood there, below one",
+                "afterwards 1 line stood there, below one",
             ),
         ),
     ),
@@ -333,7 +333,7 @@ ROUNDS = (
             8,
             "written only where no earlier run has",
             (WRITER, WRITER.replace("0:", "0 and not arguments.summary.exists():")),
-            said="in the end 0 lines stood there, below one that the check",
+            said="afterwards 0 lines stood there, below one that the check",
         ),
         crashes=True,
     ),

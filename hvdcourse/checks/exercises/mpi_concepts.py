@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from hvdcourse.checks.evidence import ObservedRun, counted, demand, demand_of_run
+from hvdcourse.checks.evidence import ObservedRun, Unmet, counted, demand, demand_of_run
 from hvdcourse.checks.exercise import ALONE, UNEVEN_HOSTS, Exercise, Step, Trial
 from hvdcourse.checks.exercises.collective_results import (
     close,
@@ -259,17 +259,20 @@ def check_one_writer(run: ObservedRun) -> None:
     texts = [*map(str, run.reported("summary")), path.read_text() if path.exists() else ""]
     *read, written = (text.removeprefix(EARLIER_LINE).count("\n") for text in texts)
     lines = [f"read {counted(count, 'line')} from the summary" for count in read]
-    lines[-1] += f"; in the end {counted(written, 'line')} stood there"
+    left = f"afterwards {counted(written, 'line')} stood there"
     if texts[-1].startswith(EARLIER_LINE):
-        lines[-1] += ", below one that the check had put there before the run"
-    demand_by_collective(
-        "one rank writes the summary, and every rank finds its one line there, after a collective "
-        "that makes it wait",
-        [written == count == 1 for count in read],
-        took_part(run, *AROUND_THE_WRITING),
-        lines,
-        alone=True,
-    )
+        left += ", below one that the check had put there before the run"
+    try:
+        demand_by_collective(
+            "one rank writes the summary, and every rank finds its one line there, after a "
+            "collective that makes it wait",
+            [written == count == 1 for count in read],
+            took_part(run, *AROUND_THE_WRITING),
+            lines,
+            alone=True,
+        )
+    except Unmet as unmet:
+        raise Unmet(unmet.expected, [*unmet.seen, left]) from None
     demand_waiting_after_the_writing(run, path)
 
 
