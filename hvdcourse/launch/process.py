@@ -102,6 +102,7 @@ def _started(
 
 
 def _run_main(module: str, arguments: tuple[Any, ...]) -> None:
+    sys.excepthook = sys.__excepthook__  # The fork server's own is for processes without work.
     importlib.import_module(module).main(*arguments)
 
 

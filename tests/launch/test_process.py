@@ -170,6 +170,22 @@ def test_ctrl_c_while_the_server_imports_tensorflow_shows_no_traceback_of_it(scr
     assert 'File "<string>"' not in said, "the server was started with -c"
 
 
+def test_a_process_that_is_asked_for_and_gets_no_work_says_nothing():
+    code = """if True:
+        import multiprocessing, os
+        from multiprocessing import forkserver
+        from hvdcourse.launch.process import PRELOADED
+        multiprocessing.set_forkserver_preload([PRELOADED])
+        ends, work = forkserver.connect_to_new_process([])
+        os.close(work)
+        forkserver.read_signed(ends)
+        print(forkserver.read_signed(ends))
+    """
+    command = [sys.executable, "-c", code]
+    asked = subprocess.run(command, capture_output=True, text=True, check=True, timeout=120)
+    assert (asked.stdout, asked.stderr) == ("1\n", "")
+
+
 def test_a_killed_supervisor_takes_its_ranks_with_it_and_is_told_of(script, tmp_path):
     path = script(f"""
     import pathlib, time
