@@ -20,7 +20,8 @@ from hvdcourse import load
 from hvdcourse.training.models import small_convnet
 from hvdcourse.data.shards import batches
 
-# Step 1: After the resume the ranks agree as they did before it.
+# Step 1: After the resume the ranks agree as they did before it, and their optimizers go on where
+# they stopped.
 
 
 def read_arguments():

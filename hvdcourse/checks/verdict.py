@@ -115,8 +115,8 @@ class ExerciseVerdict(Displayed):
 
     @property
     def offered_hint(self) -> str:
-        """A line with the command that gives a hint, where one is of use and none is shown."""
-        if self.failure or self.hint_level or not self.first_unmet:
+        """A line with the command that gives a hint, where there is one and none is shown."""
+        if self.hint_level or not (self.hinted or self.question_about_failure):
             return ""
         return f"For a hint: hvdcourse hint {self.exercise} {self.first_unmet.number}"
 

@@ -23,7 +23,7 @@ _MPI4PY_CALL = re.compile(
     r"|[Bb]cast|[Aa]llgatherv?|[Aa]lltoallv?|Reduce|Gatherv?|Scatterv?|Reduce_scatter)\("
 )
 # What TensorFlow runs as a graph, such as a step of ``fit``, has no frames of its own.
-IN_A_GRAPH = "a TensorFlow graph, where gradients are averaged and variables are broadcast"
+IN_A_GRAPH = "a TensorFlow graph, which averages gradients or broadcasts variables"
 # What observes a rank stands between the script and what it calls: observe.py, observe_*.py.
 _OBSERVERS = str(find_spec("hvdcourse.rank.observe").origin).removesuffix(".py")  # type: ignore[union-attr]
 

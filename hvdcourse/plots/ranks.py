@@ -11,8 +11,11 @@ from hvdcourse.rank.variables import OBSERVE_VARIABLE
 
 # For ``run(…, environment=COMPARED)``: the ranks note what compare_ranks reads.
 COMPARED = {OBSERVE_VARIABLE: "ranks"}
-_TITLES = ("rank", "images", "repeated", "tests", "steps", "rate", "first weights", "last weights")
-_ROW = "{:>4} {:>7} {:>8} {:>6} {:>6} {:>7} {:>14} {:>14} {:>8} {:>9}"
+_TITLES = (
+    ("",) * 6 + ("first", "last", "", ""),
+    ("rank", "images", "repeated", "tests", "steps", "rate", *["weights"] * 2, "loss", "accuracy"),
+)
+_ROW = "{:>4} {:>6} {:>8} {:>5} {:>5} {:>6} {:>9} {:>9} {:>7} {:>8}"
 
 
 @dataclass(frozen=True)
@@ -43,7 +46,7 @@ class RankSummary:
         """Return the row's cells as text."""
         reported = (self.reported.get(name) for name in ("loss", "val_accuracy"))
         loss, accuracy = ("-" if value is None else f"{value:.4f}" for value in reported)
-        weights = (f"{value:.5f}" for value in (self.first_weights, self.last_weights))
+        weights = (f"{value:.4f}" for value in (self.first_weights, self.last_weights))
         counts = (self.images, self.repeated, self.tests, self.steps)
         return (*counts, f"{self.rate:.4g}", *weights, loss, accuracy)
 
@@ -56,7 +59,7 @@ class RankComparison:
 
     def __repr__(self) -> str:
         width = max(map(len, self.runs))
-        lines = [" " * width + " " + _ROW.format(*_TITLES, "loss", "accuracy")]
+        lines = [f"{'':{width}} {_ROW.format(*titles)}".rstrip() for titles in _TITLES]
         for name, ranks in self.runs.items():
             if isinstance(ranks, str):
                 lines.append(f"{name:{width}}    {ranks}")

@@ -52,6 +52,7 @@ class TrainingObserver:
         self.model: tf.keras.Model | None = None
         self.depth = 0
         self.weights: tuple[np.ndarray, ...] | None = None
+        self.optimizers: dict[int, tuple[int, Any]] = {}
         self.numbers: dict[Any, int] = {}
         self.of_batch: list[list[float]] = []
         self.gpus = PretendedGPUs()
@@ -137,7 +138,10 @@ class TrainingObserver:
             gradients = [gradient for gradient, _ in ordered]
             values = [variable.value() for _, variable in ordered]
             now = [learning_rate(optimizer), optimizer.iterations.value()]
-            self.when_run(self.note_update, [*now, *gradients, *values])
+            # Kept, so that no later optimizer gets its id.
+            number, _ = self.optimizers.setdefault(id(optimizer), (len(self.optimizers), optimizer))
+            take_note = functools.partial(self.note_update, number)
+            self.when_run(take_note, [*now, *gradients, *values])
             return apply_gradients(optimizer, pairs, *arguments, **options)
 
         return call
@@ -188,10 +192,16 @@ class TrainingObserver:
             self.copy_of_kill.train(len(samples))
         self.note(name, identities(samples))
 
-    def note_update(self, rate: np.ndarray, iteration: np.ndarray, *arrays: np.ndarray) -> None:
-        """Take a note of an optimizer's update: gradients first, then the weights before it."""
+    def note_update(
+        self, number: int, rate: np.ndarray, iteration: np.ndarray, *arrays: np.ndarray
+    ) -> None:
+        """Take a note of an optimizer's update: gradients first, then the weights before it.
+
+        ``number`` tells the script's optimizers apart.
+        """
         gradient, weights = arrays[: len(arrays) // 2], arrays[len(arrays) // 2 :]
         note = {
+            "optimizer": number,
             "rate": rate,
             "iteration": iteration,
             "gradient": fingerprints(gradient),

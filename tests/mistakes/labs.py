@@ -149,6 +149,11 @@ UNWRAPPED_OPTIMIZER = (
         said="after it 3 times the mean",
     ),
     alone(
+        "no model comes from the file",
+        (LOADED, ""),
+        said="the optimizer of before the resume trains on",
+    ),
+    alone(
         "the weights of rank 0 in its place",
         (
             LOADED,

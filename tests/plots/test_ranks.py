@@ -96,7 +96,7 @@ def test_a_script_of_another_shape_without_fit_is_compared(tmp_path):
     assert [(rank.images, rank.repeated, rank.steps) for rank in (zero, one)] == [(10, 0, 4)] * 2
     assert [zero.rate, one.rate] == pytest.approx([0.1, 0.2])
     assert zero.first_weights != pytest.approx(one.first_weights)
-    head, first, second = str(table).splitlines()
+    _, head, first, second = str(table).splitlines()
     assert len(head) == len(first) == len(second)
     assert first.split()[:6] == ["run", "0", "10", "0", "0", "4"]
     assert second.split()[-2:] == ["-", "-"]

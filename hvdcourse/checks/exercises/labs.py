@@ -39,11 +39,17 @@ def check_no_broadcast(run: ObservedRun) -> None:
 def check_always_alike(run: ObservedRun) -> None:
     """After every step all ranks have the same weights."""
     after = [[*weights_before(rank)[1:], weights_at_end(rank)] for rank in run.ranks]
-    far = [max(map(distance, weights, after[0])) for weights in after]
+    far = [list(map(distance, weights, after[0])) for weights in after]
+    apart = [[away >= SMALL for away in of_rank] for of_rank in far]
     demand(
         "after every step all ranks have the same weights",
-        [away < SMALL for away in far],
-        far_away(far, "rank 0's weights"),
+        [not any(of_rank) for of_rank in apart],
+        [
+            f"{words} after step {of_rank.index(True) + 1}" if any(of_rank) else words
+            for words, of_rank in zip(
+                far_away(list(map(max, far)), "rank 0's weights"), apart, strict=True
+            )
+        ],
     )
 
 
@@ -84,7 +90,10 @@ def check_uneven_shards(run: ObservedRun) -> None:
 
 def check_unwrapped_optimizer(run: ObservedRun) -> None:
     resumed_at = len(notes(run.ranks[0], "update")) // 2
-    counts = [[update["iteration"] for update in notes(rank, "update")] for rank in run.ranks]
+    counts, optimizers = (
+        [[update[name] for update in notes(rank, "update")] for rank in run.ranks]
+        for name in ("iteration", "optimizer")
+    )
     own, used = ([gradients(rank, kind) for rank in run.ranks] for kind in ("gradient", "update"))
     if len({of_rank.shape for of_rank in (*own, *used)}) == 1:
         mean = np.mean(own, axis=0)
@@ -110,9 +119,14 @@ def check_unwrapped_optimizer(run: ObservedRun) -> None:
         [of_rank == list(range(len(of_rank))) for of_rank in counts],
         [
             f"after the resume, the optimizer has counted {of_rank[resumed_at]} of the "
-            f"{resumed_at} steps"
+            f"{resumed_at} steps: it is a new one, without a momentum"
             for of_rank in counts
         ],
+    )
+    demand(
+        "what trains after the resume comes from the file",
+        [len(set(of_rank)) > 1 for of_rank in optimizers],
+        ["the optimizer of before the resume trains on: a second run would not have it"] * run.np,
     )
 
 
