@@ -82,8 +82,8 @@ def main():
         for rows in rows_of_epoch(len(images), arguments.batch_size, epoch):
             loss = train_step(images[rows], labels[rows])
             sum_of_losses, seen = sum_of_losses + float(loss) * len(rows), seen + len(rows)
-            # Step 3: From the second step on, all ranks have the weights of rank 0. Send the state of
-            # its optimizer, too: a script that resumes needs it. Here it is equal already.
+            # Step 3: From the second step on, all ranks have the weights of rank 0. Send its
+            # optimizer's state, too: here it is equal already, in a script that resumes it is not.
             if optimizer.iterations == 1:
                 # Not earlier: the first update makes the optimizer's variables.
                 hvd.broadcast_variables(model.variables, root_rank=0)

@@ -77,8 +77,8 @@ def main():
         for rows in rows_of_epoch(len(images), arguments.batch_size, epoch):
             loss = train_step(images[rows], labels[rows])
             sum_of_losses, seen = sum_of_losses + float(loss) * len(rows), seen + len(rows)
-            # TODO: Step 3: From the second step on, all ranks have the weights of rank 0. Send the
-            # state of its optimizer, too: a script that resumes needs it. Here it is equal already.
+            # TODO: Step 3: From the second step on, all ranks have the weights of rank 0. Send its
+            # optimizer's state, too: here it is equal already, in a script that resumes it is not.
         loss = sum_of_losses / seen
         # TODO: Step 5: On every rank `loss` is the mean of all ranks' losses.
         losses.append(loss)

@@ -44,5 +44,5 @@ class Evidence:
         """Return a run. Raises Unmet where it did not end as it must: no evidence, no points."""
         if name not in self.runs:
             reasons = self.failures.get(name, "it was not started").splitlines()
-            raise Unmet(f"the run {name!r} ends as it must", reasons)
+            raise Unmet(f"the run {name!r} ends well", reasons)
         return self.runs[name]

@@ -45,7 +45,7 @@ SMALL_SECONDS, LARGE_SECONDS, STANDSTILL_SECONDS = 150.0, 400.0, 40.0
 
 # Without these parts the large run, the longest one, could not get any points.
 BEFORE_LARGE = ("runs", "shares", "gradients")
-NOT_YET = f"it is made as soon as these parts have their points: {', '.join(BEFORE_LARGE)}"
+NOT_YET = f"not made yet: first these parts must have points: {', '.join(BEFORE_LARGE)}"
 SMALL_RUNS = ("alone", "killed", "resumed", "four")
 
 Say = Callable[[str], None]
@@ -192,7 +192,16 @@ class Runner:
         elif result.ok:
             self.evidence.failures[name] = "it ended before it had trained on enough images"
         else:
-            self.evidence.failures[name] = f"on {ranks}: {result.explain()}"
+            self.evidence.failures[name] = f"on {ranks}: {result.explain()}{uneven_steps(result)}"
+
+
+def uneven_steps(result: RunResult) -> str:
+    """Return a line with the steps that the ranks have begun, where some began more."""
+    begun = [sum(one.get("note") == "batch" for one in rank.evidence) for rank in result.ranks]
+    if len(set(begun)) == 1:
+        return ""
+    steps = ", ".join(f"rank {rank}: {count}" for rank, count in enumerate(begun))
+    return f"\nThe ranks began different numbers of steps: {steps}"
 
 
 def was_killed(result: RunResult) -> bool:

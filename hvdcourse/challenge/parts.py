@@ -7,6 +7,7 @@ import reprlib
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -26,7 +27,14 @@ from hvdcourse.challenge.measures import (
     last_answers,
     steps_an_epoch,
 )
-from hvdcourse.checks.evidence import ObservedRun, Unmet, demand
+from hvdcourse.checks.evidence import (
+    ObservedRun,
+    Unmet,
+    counted,
+    demand,
+    demand_of_run,
+    named_ranks,
+)
 from hvdcourse.checks.exercises import training
 from hvdcourse.checks.exercises.training_notes import (
     SMALL,
@@ -71,20 +79,28 @@ def check_each_image_once(run: ObservedRun, gallery: Gallery, epochs: int) -> No
     expected = f"in each epoch the {run.np} ranks, together, train on each of {count} images once"
     batches = [notes(rank, "batch") for rank in run.ranks]
     per_epoch = steps_an_epoch(run, count)
-    lines = [f"trains on {of_rank[0]['size']} images in its first step" for of_rank in batches]
     for epoch in range(epochs):
         part = slice(epoch * per_epoch, (epoch + 1) * per_epoch)
         images = [
-            image for of_rank in batches for batch in of_rank[part] for image in batch["images"]
+            [image for batch in of_rank[part] for image in batch["images"]] for of_rank in batches
         ]
-        times: Counter[int] = Counter(recognized(images, gallery.train_views).tolist())
+        seen = [recognized(of_rank, gallery.train_views).tolist() for of_rank in images]
+        times = Counter(chain.from_iterable(seen))
         if times.pop(-1, 0):
             raise Unmet(expected, ["some images are not among those of --data; crops and shifts of "
                                    "images belong into the model, as layers"])  # fmt: skip
         if set(times.values()) != {1} or len(times) != count:
             more = sum(n > 1 for n in times.values())
-            lines.append(f"epoch {epoch + 1}: {len(times)} images seen, {more} more than once")
-            raise Unmet(expected, lines)
+            together = sum(map(len, seen))
+            same = [rank for rank, own in enumerate(seen) if not times.keys() - own]
+            raise Unmet(
+                expected,
+                [
+                    f"in {counted(per_epoch, 'step')} of epoch {epoch + 1} the ranks train on "
+                    f"{together} images: {len(times)} different ones, {more} more than once",
+                    *([f"{named_ranks(same)} train on the same images"] if same[1:] else []),
+                ],
+            )
 
 
 def gradients(evidence: Evidence) -> None:
@@ -101,11 +117,19 @@ def evaluation(evidence: Evidence) -> None:
     run, gallery = evidence.run("four"), evidence.galleries["four"]
     own = [set(last_answers(rank, gallery)) for rank in run.ranks]
     count = len(gallery.test_labels)
-    once = len(set().union(*own)) == sum(map(len, own)) == count
-    demand(
+    different = len(set().union(*own))
+    demand_of_run(
         f"each of the {count} test images is evaluated by one rank",
-        [once],
-        [f"evaluates {len(images)} images" for images in own],
+        different == sum(map(len, own)) == count,
+        *(f"rank {rank}: evaluates {len(images)} images" for rank, images in enumerate(own)),
+        f"together {different} different ones",
+    )
+    averages = [np.array(notes(rank, "end")[-1]["averages"]) for rank in run.ranks]
+    far = [distance(of_rank, averages[0]) for of_rank in averages]
+    demand(
+        "all ranks evaluate the same network: the moving averages of its batch normalization, too",
+        [away < SMALL for away in far],
+        far_away(far, "rank 0's moving averages"),
     )
     counts = counts_by_painter(run, gallery)
     reported = run.ranks[0].reported("report")
@@ -122,7 +146,10 @@ def first_difference(reported: Any, counts: dict[str, Any]) -> str:
     if not isinstance(reported, dict) or reported.keys() != counts.keys():
         return f"reports {reprlib.repr(reported)}, and there are the painters {', '.join(counts)}"
     wrong = [name for name, of_painter in counts.items() if reported[name] != of_painter]
-    return f"reports {reported[wrong[0]]} for {wrong[0]}; it is {counts[wrong[0]]}" if wrong else ""
+    if not wrong:
+        return ""
+    name = wrong[0]
+    return f"reports {reported[name]} as [right, exist, named] of {name}; it is {counts[name]}"
 
 
 def one_voice(evidence: Evidence) -> None:
@@ -146,12 +173,17 @@ def resumed(evidence: Evidence) -> None:
     before, after = evidence.run("killed"), evidence.run("resumed")
     left = images_by_step(after).sum() / evidence.galleries["resumed"].count
     most = SMALL_EPOCHS - KILLED_IN + 1
-    demand(
+    expected = (
         f"after a kill in epoch {KILLED_IN} of {SMALL_EPOCHS} no complete epoch is lost: at most "
-        f"{most} are left to train",
-        [0 < left <= most + 1e-6],
-        [f"the ranks train {left:g} more epochs"],
+        f"{most} are left to train"
     )
+    try:
+        check_each_image_once(before, evidence.galleries["killed"], KILLED_IN - 1)
+    except Unmet:
+        # The kill, too, comes after so many images.
+        seen = "epochs are counted by their images, and these are not shared out: see shares"
+        raise Unmet(expected, [seen]) from None
+    demand_of_run(expected, 0 < left <= most + 1e-6, f"the ranks train {left:.3g} more epochs")
     saved = weights_before(before.ranks[0])[1:]
     far = [
         min(distance(weights_before(rank)[0], weights) for weights in saved) for rank in after.ranks

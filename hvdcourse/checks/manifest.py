@@ -40,10 +40,12 @@ def find_exercise(name: str) -> Exercise:
     """Return the exercise of this name, with or without ``.py``.
 
     Raises:
-        BadInput: there is none; the message lists those that there are.
+        BadInput: there is none; the message lists those that there are, or names the judge.
     """
     for exercise in EXERCISES:
         if exercise.name == str(name).removesuffix(".py"):
             return exercise
+    if str(name).removesuffix(".py") == CHALLENGE:
+        raise BadInput(f"{CHALLENGE}.py has no steps and no hints: hvdcourse challenge judges it")
     known = ", ".join(exercise.name for exercise in EXERCISES)
     raise BadInput(f"there is no exercise {name!r}; the exercises are {known}")

@@ -116,9 +116,10 @@ class ExerciseVerdict(Displayed):
     @property
     def offered_hint(self) -> str:
         """A line with the command that gives a hint, where there is one and none is shown."""
-        if self.hint_level or not (self.hinted or self.question_about_failure):
+        step = self.first_unmet
+        if self.hint_level or not step or not (self.hinted or self.question_about_failure):
             return ""
-        return f"For a hint: hvdcourse hint {self.exercise} {self.first_unmet.number}"
+        return f"For a hint: hvdcourse hint {self.exercise} {step.number}"
 
     @property
     def hinted(self) -> list[tuple[StepVerdict, Hints]]:

@@ -133,7 +133,8 @@ class RunResult:
                 f"The run was ended: no rank computed or printed anything "
                 f"for {self.stood_still:.0f} s."
             )
-            if len({rank.position for rank in self.ranks if rank.position}) > 1:
+            lines = {(at.file, at.line) for rank in self.ranks if (at := rank.position)}
+            if len(lines) > 1:
                 parts.append(
                     "The ranks wait at different lines. Every rank must call the same "
                     "collectives, equally often and in the same order."

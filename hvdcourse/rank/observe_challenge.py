@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from hvdcourse.rank.fingerprints import number_of_bytes
+from hvdcourse.rank.fingerprints import fingerprints, number_of_bytes
 from hvdcourse.rank.observe_training import (
     TrainingObserver,
     dense,
@@ -30,7 +30,7 @@ class ChallengeObserver(TrainingObserver):
       TensorFlow builds the step;
     - ``answers``: the thumbnails of evaluated images, the class that the model gives them, and when
       it was noted;
-    - ``end``: the weights at the end.
+    - ``end``: the weights at the end, and the ``averages`` of batch normalization.
 
     Where it is ``timed``, it leaves out whatever would slow the training down: there are no
     thumbnails of training images, and no gradients or weights but at the end.
@@ -91,4 +91,7 @@ class ChallengeObserver(TrainingObserver):
     def finish(self) -> None:
         """Take the last note: the weights at the end."""
         if self.model is not None:
-            self.note("end", {"weights": fingerprints_of_weights(self.model)})
+            others = self.model.non_trainable_variables
+            averages = [variable.numpy() for variable in others if variable.dtype.is_floating]
+            weights = fingerprints_of_weights(self.model)
+            self.note("end", {"weights": weights, "averages": fingerprints(averages)})

@@ -21,6 +21,7 @@ from hvdcourse.challenge.judge import (
     challenge,
     score_of,
     some_of_each,
+    uneven_steps,
     was_killed,
 )
 from hvdcourse.challenge.measures import images_per_second
@@ -88,6 +89,11 @@ WRONG = {
             ("in report.items() if hvd.rank() == 0 else ():", "in report.items():"),
         ],
     ),
+    "each rank evaluates with moving averages of its own": (
+        {"evaluation"},
+        ("four",),
+        [("callbacks = [AverageStatistics(), ", "callbacks = [")],
+    ),
     "no averaging": (
         {"gradients", "start"},
         ("four",),
@@ -118,6 +124,21 @@ def test_a_mistake_loses_its_own_points_and_no_others(mistake, images):
     parts = (BY_FOUR if "four" in runs else BY_A_KILL) | losing
     assert lost(scores, parts) == losing, scores
     assert all(scores[name].words for name in losing)
+
+
+def test_ranks_that_train_on_the_same_images_are_named(images):
+    _, _, changes = WRONG["no sharding"]
+    words = points_of(changed(*changes), images, ("alone", "killed", "resumed"))
+    assert "ranks 0 and 1 train on the same images" in words["shares"].words
+    assert "see shares" in words["resume"].words
+
+
+def test_where_ranks_begin_different_numbers_of_steps_the_judge_says_so():
+    batches = [{"note": "batch", "value": {}}] * 3
+    ranks = [RankResult(rank, 0, evidence=batches[rank:]) for rank in range(2)]
+    result = RunResult("", 2, "standstill", 1, 1, ranks, [])
+    assert uneven_steps(result).endswith("rank 0: 3, rank 1: 2")
+    assert not uneven_steps(replace(result, ranks=ranks[:1]))
 
 
 # That the solution has points in every part, lesson 7 shows: test_notebooks.py runs it.
@@ -245,7 +266,7 @@ def test_no_evidence_has_no_points():
     for part in PARTS:
         score = score_of(part, Evidence(failures={"four": "on 4 ranks: it crashed"}))
         assert score.points == 0
-        assert "ends as it must" in score.words
+        assert "ends well" in score.words
 
 
 def test_a_measure_is_worth_its_share_of_the_points():
@@ -265,7 +286,7 @@ def test_what_fails_several_parts_is_told_once():
 @pytest.mark.parametrize(
     ("reported", "told"),
     [
-        ({"one": [1, 2, 3], "two": [2, 2, 2]}, "reports [2, 2, 2] for two; it is [1, 2, 2]"),
+        ({"one": [1, 2, 3], "two": [2, 2, 2]}, "named] of two; it is [1, 2, 2]"),
         ({"one": [1, 2, 3]}, "there are the painters one, two"),
         (0.5, "reports 0.5, and there are"),
     ],

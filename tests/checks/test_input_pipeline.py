@@ -8,7 +8,7 @@ import pytest
 from verdicts import changed, verdict_on
 
 from hvdcourse.checks.evidence import ObservedRun, Unmet
-from hvdcourse.checks.exercises.input_pipeline import ready_batches
+from hvdcourse.checks.exercises.input_pipeline import batches_ahead
 from hvdcourse.checks.manifest import find_exercise
 from hvdcourse.data.digit_files import write_digits
 from hvdcourse.plots.runs import lanes
@@ -143,9 +143,9 @@ def test_only_a_whole_batch_tells_whether_it_was_made_ahead():
     """Threads may shift the few images of the last one at a time, without anything made ahead."""
     shifted = [[[0, 1]] * 20, [[2, 3]] * 20, [[4, 7]] * 20, [[7, 8]] * 3]
     epoch = FedEpoch(ended=[4.0, 6.0, 9.0, 10.0], samples={"shifted": shifted})
-    assert ready_batches(epoch) == [True, False]
+    assert batches_ahead(epoch) == [(True, True), (True, False)]
     alone = FedEpoch(ended=[4.0], samples={"shifted": shifted[:1]})
-    assert ready_batches(alone) == []
+    assert batches_ahead(alone) == []
 
 
 def test_an_epoch_without_a_batch_has_no_speed():

@@ -267,7 +267,7 @@ def fed_in(seconds: float, ready: bool) -> ObservedRun:
     return observed([{"report": name, "value": value} for name, value in reports.items()], epochs=5)
 
 
-@pytest.mark.parametrize(("ready", "said"), [(True, ""), (False, "0% of the batches were ready")])
+@pytest.mark.parametrize(("ready", "said"), [(True, ""), (False, "0 % of the batches were ready")])
 def test_batches_are_made_ahead(ready, said):
     text = told(input_pipeline.check_ahead, fed_in(1, ready))
     assert said in text

@@ -61,6 +61,10 @@ def one_error_line(done: subprocess.CompletedProcess) -> str:
         ("check mpi_concepts ²", "steps are a number, such as 2, or several, such as 1-7; got '²'"),
         ("check mpi_concepts --folder solutions/gone", "no script 'mpi_concepts.py'"),
         ("hint nothing 1", "there is no exercise 'nothing'"),
+        (
+            "hint artists_resnet 1",
+            "no hints: hvdcourse challenge judges it",
+        ),
         ("hint mpi_concepts 0", "there is no step '0'"),
         ("solution mpi_concepts two", "there is no step 'two'"),
         ("reset nothing", "there is no exercise 'nothing'"),

@@ -198,7 +198,7 @@ ROUNDS = (
             5,
             "the sum in each step",
             ("        return loss\n", '        return hvd.allreduce(loss, op=hvd.Sum, name="l")\n'),
-            said="3 times the mean",
+            said="the sum of the ranks' losses",
         ),
     ),
     together(

@@ -41,7 +41,7 @@ ROUNDS = (
             (BATCH, BATCH.replace("_size)", "_size, drop_remainder=True)")),
             said="missing",
         ),
-        mistake(4, "no prefetch", (PREFETCH, ""), said="0% of the batches were ready"),
+        mistake(4, "no prefetch", (PREFETCH, ""), said="0 % of the batches were ready"),
     ),
     together(
         mistake(
