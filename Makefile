@@ -135,7 +135,7 @@ verdicts: setup
 mistakes: setup-tests
 	python -m pytest tests/checks/test_mistakes.py -k "each_mistake and $(or $(NAME),each)" -n 2 \
 		--junitxml=build/mistakes.xml
-	python tools/record_mistakes.py build/mistakes.xml
+	PYTHONPATH=book:tests python tools/record_mistakes.py build/mistakes.xml
 
 class-server:
 	@tools/setup.sh --group hub

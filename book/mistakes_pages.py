@@ -18,6 +18,16 @@ def mistakes_in(exercise: str, step: int) -> list[str]:
     return [mistake.name for mistake in made if mistake.step == step]
 
 
+def all_mistakes() -> list[str]:
+    """Return what all recorded messages are of: exercise, step and mistake."""
+    return [
+        f"{exercise.name}, step {step.number}: {name}"
+        for exercise in EXERCISES
+        for step in exercise.steps
+        for name in mistakes_in(exercise.name, step.number)
+    ]
+
+
 def mistakes_page(exercise: Exercise, messages: dict[str, str]) -> str:
     """Return an exercise's page. ``messages`` are recorded, by exercise, step and mistake."""
     parts = [f"# Mistakes in {exercise.name}.py\n"]

@@ -6,6 +6,8 @@ import sys
 from pathlib import Path
 from xml.etree import ElementTree
 
+from mistakes_pages import all_mistakes
+
 from hvdcourse.files import write_whole
 from hvdcourse.paths import PROJECT
 
@@ -24,15 +26,15 @@ def portable(message: str) -> str:
 
 
 def main() -> None:
-    """Read pytest's report, in JUnit's format; messages of exercises that it lacks stay."""
+    """Read pytest's report, in JUnit's format; messages of other mistakes that are made stay."""
     report = ElementTree.parse(Path(sys.argv[1]))
     new = {
         message.get("name"): portable(message.get("value")) for message in report.iter("property")
     }
     kept = json.loads(RECORD.read_text()) if RECORD.exists() else {}
-    anew = {name.partition(",")[0] for name in new}
-    kept = {name: text for name, text in kept.items() if name.partition(",")[0] not in anew}
-    write_whole(RECORD, json.dumps(kept | new, indent=1, sort_keys=True) + "\n")
+    made = all_mistakes()
+    messages = {name: text for name, text in (kept | new).items() if name in made}
+    write_whole(RECORD, json.dumps(messages, indent=1, sort_keys=True) + "\n")
 
 
 if __name__ == "__main__":

@@ -1,9 +1,11 @@
-"""What is recorded for the book names no folder of the machine that recorded it."""
+"""What is recorded for the book: a message of each mistake, and no folder of a machine."""
 
+import json
 import sys
 
 import pytest
-from record_mistakes import portable
+from mistakes_pages import all_mistakes
+from record_mistakes import RECORD, portable
 
 from hvdcourse.paths import PROJECT
 
@@ -14,3 +16,7 @@ def test_a_message_names_no_folder_of_the_machine(environment, monkeypatch):
     message = f'File "{environment}/lib/keras.py"; File "{PROJECT}/hvdcourse/errors.py"'
     expected = 'File "/course/.venv/lib/keras.py"; File "/course/hvdcourse/errors.py"'
     assert portable(message) == expected
+
+
+def test_every_mistake_that_the_tests_make_has_its_message_in_the_book():
+    assert sorted(json.loads(RECORD.read_text())) == sorted(all_mistakes())
