@@ -25,6 +25,7 @@ from hvdcourse.challenge.score import PartScore, Score
 from hvdcourse.checks.evidence import ObservedRun, Unmet, counted
 from hvdcourse.checks.manifest import CHALLENGE
 from hvdcourse.checks.queue import turn
+from hvdcourse.checks.verdict import told_of
 from hvdcourse.data.image_folder import ImageFolder, find_images, read_images
 from hvdcourse.data.painters import image_folder
 from hvdcourse.data.painting import PIXELS
@@ -97,7 +98,7 @@ def score_of(part: Part, evidence: Evidence) -> PartScore:
             part.name, part.title, round(part.points * share, 1), part.points, measured
         )
     except Unmet as unmet:
-        why = "\n".join([f"expected: {unmet.expected}", *unmet.seen])
+        why = told_of(unmet.expected, unmet.seen)
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
         why = f"the judge could not read what was reported: {type(error).__name__}: {error}"
     return PartScore(part.name, part.title, 0.0, part.points, why)

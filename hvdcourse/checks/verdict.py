@@ -39,6 +39,11 @@ def by_saying(lines: list[str]) -> list[str]:
     return grouped
 
 
+def told_of(expected: str, seen: list[str]) -> str:
+    """Return what a learner reads of what is not met."""
+    return "\n".join([*by_saying(seen), f"expected: {expected}"])
+
+
 def folded(step: int, hint: str, *more: str) -> str:
     """Return hints as HTML, each of which unfolds within the one before."""
     number = len(LEVELS) - len(more)
@@ -72,9 +77,7 @@ class StepVerdict:
     @property
     def told(self) -> str:
         """What a learner reads of a step that is not met."""
-        if self.passed:
-            return ""
-        return "\n".join([*by_saying(self.seen), f"expected: {self.expected}"])
+        return "" if self.passed else told_of(self.expected, self.seen)
 
 
 @dataclass(frozen=True, repr=False)

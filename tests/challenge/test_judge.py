@@ -130,6 +130,7 @@ def test_ranks_that_train_on_the_same_images_are_named(images):
     _, _, changes = WRONG["no sharding"]
     words = points_of(changed(*changes), images, ("alone", "killed", "resumed"))
     assert "ranks 0 and 1 train on the same images" in words["shares"].words
+    assert words["shares"].words.splitlines()[-1].startswith("expected: ")
     assert "see shares" in words["resume"].words
 
 

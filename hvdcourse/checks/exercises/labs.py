@@ -40,16 +40,13 @@ def check_always_alike(run: ObservedRun) -> None:
     """After every step all ranks have the same weights."""
     after = [[*weights_before(rank)[1:], weights_at_end(rank)] for rank in run.ranks]
     far = [list(map(distance, weights, after[0])) for weights in after]
-    apart = [[away >= SMALL for away in of_rank] for of_rank in far]
+    first = [int(np.argmax(np.array(of_rank) >= SMALL)) for of_rank in far]
+    away = [of_rank[step] for of_rank, step in zip(far, first, strict=True)]
+    told = zip(far_away(away, "rank 0's weights"), away, first, strict=True)
     demand(
         "after every step all ranks have the same weights",
-        [not any(of_rank) for of_rank in apart],
-        [
-            f"{words} after step {of_rank.index(True) + 1}" if any(of_rank) else words
-            for words, of_rank in zip(
-                far_away(list(map(max, far)), "rank 0's weights"), apart, strict=True
-            )
-        ],
+        [one < SMALL for one in away],
+        [words if one < SMALL else f"{words} after step {step + 1}" for words, one, step in told],
     )
 
 
