@@ -3,11 +3,11 @@
 Run it:    horovodrun -np 4 --mpi python distributed_optimizer.py
 Check it:  hvdcourse check distributed_optimizer
 
-`link.allreduce(buffer)` replaces the numbers in a buffer by their sum over all ranks.
-`message = link.start(buffer)` only starts that; the sum is there after `message.wait()`.
-`link.rank` and `link.size` are this rank's number and the number of ranks. The
-messages are real, mpi4py's Iallreduce. Their seconds are those of a formula, for a link of the
-latency and bandwidth below, and so are those of the layers: they are the same on every machine.
+`link.allreduce(buffer)` replaces the numbers in a buffer by their sum over all ranks, and returns
+nothing. `message = link.start(buffer)` only starts that; the sum is there after `message.wait()`.
+`link.rank` and `link.size` are this rank's number and the number of ranks. The messages are real,
+mpi4py's Iallreduce. Their seconds are those of a formula, for a link of the latency and bandwidth
+below, and so are those of the layers: they are the same on every machine.
 
 `record(name, value)` lets the check see a value. Leave these lines where they are.
 """
@@ -41,7 +41,7 @@ def read_arguments():
 def average_each(backward, link):
     """Return all gradients by name, averaged; `backward` yields (name, gradient), last layer first.
 
-    A gradient is a NumPy array of 32 bits. Each layer has two: of its bias, and of its kernel.
+    A gradient is a NumPy array of 32 bits. Each layer has two: its bias's, then its kernel's.
     """
     # Step 1: Every gradient becomes the mean over all ranks, in an allreduce of its own. The link
     # adds up, and does not divide.
@@ -85,7 +85,7 @@ def make_buckets(sizes, limit):
     than the limit, in bytes, has a bucket of its own.
     """
     # TODO: Step 3: The buckets, and the names in each, stand in the order in which the gradients
-    # become ready. No bucket exceeds the limit, and there are as few buckets as that allows.
+    # become ready. No bucket is empty or exceeds the limit, and there are as few as that allows.
     return [list(sizes)]
 
 
@@ -109,6 +109,7 @@ def average_overlapped(backward, link, buckets, compress):
 
 def uncompressed(number, buffer):
     """Return a bucket's buffer as it is."""
+    record("compressed", number)
     return buffer
 
 

@@ -10,7 +10,8 @@ from typing import Any
 from hvdcourse.launch.stacks import Position
 
 # A rank that fails with one of these was told of another rank's failure.
-_CONSEQUENCES = ("HorovodInternalError", "has been shut down", "Connection closed by peer")
+CONSEQUENCES = ("HorovodInternalError", "has been shut down", "Connection closed by peer")
+LAST_ERROR = "The last error of a worker:"
 # How Horovod's elastic launcher marks what a worker prints to stderr.
 _OF_WORKER = re.compile(r"\[\d+\]<stderr>:")
 _STATUS_OF_REASON = {"time limit": 124, "standstill": 124, "interrupted": 130}
@@ -39,7 +40,7 @@ class RankResult:
     def is_consequence(self) -> bool:
         """Whether the rank failed only because another one had failed."""
         text = f"{self.error['type']} {self.error['message']}" if self.error else ""
-        return any(sign in text for sign in _CONSEQUENCES)
+        return any(sign in text for sign in CONSEQUENCES)
 
     def describe_end(self) -> str:
         """Return in words how the rank ended."""
@@ -175,7 +176,7 @@ def last_errors(errors: list[str]) -> list[str]:
         return ["The last that it printed to stderr:", *errors[-10:]]
     of_worker = [line.removeprefix(marks[-1]) for line in errors if line.startswith(marks[-1])]
     (*_, begin) = (n for n, line in enumerate(of_worker) if line.startswith("Traceback"))
-    return ["The last error of a worker:", *of_worker[begin:]]
+    return [LAST_ERROR, *of_worker[begin:]]
 
 
 class RunFailed(RuntimeError):

@@ -101,6 +101,7 @@ def average_overlapped(backward, link, buckets, compress):
 
 
 def uncompressed(number, buffer):
+    record("compressed", number)
     return buffer
 
 

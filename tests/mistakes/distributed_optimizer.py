@@ -9,6 +9,7 @@ SENT = f"{PACKED}\n    link.allreduce(buffer)\n    {FLAT}"
 FITS = "if sizes[name] > free:"
 BUCKET = "link.allreduce(buffer)\n        unpack(buffer / link.size, members)"
 STARTED = "messages.append((wire, link.start(wire)))"
+COMPRESSED = "compress(number, pack([gradients[member] for member in buckets[number]]))"
 WAITED = "message.wait()\n        # 16 bits would round the mean once more.\n        "
 MEAN = "unpack(wire.astype(np.float32) / link.size, [gradients[name] for name in bucket])"
 WANTED = "wanted = buffer + self.lost.get(number, 0)"
@@ -29,7 +30,7 @@ ROUNDS = (
             4,
             "the whole backward pass first",
             ("for name, gradient in backward:", "for name, gradient in list(backward):"),
-            said=("every bucket leaves when its last gradient is ready", "they left after"),
+            said=("every bucket leaves when its last gradient is ready", "left after"),
         ),
         mistake(
             5,
@@ -56,7 +57,7 @@ ROUNDS = (
             4,
             "waits at once",
             (STARTED, f"{STARTED}\n            messages[-1][1].wait()"),
-            said="they left after",
+            said="left after",
         ),
         mistake(
             5, "subtracted", (LOST, LOST.replace("wanted - wire", "wire - wanted")), said="off"
@@ -171,6 +172,32 @@ ROUNDS = (
         spoiled=(5,),
     ),
     together(
+        mistake(
+            4,
+            "compress is never called",
+            (COMPRESSED, COMPRESSED.removeprefix("compress(number, ").removesuffix(")")),
+            said=("calls compress in each step once for each bucket", "never called it"),
+        ),
+        spoiled=(5,),
+    ),
+    together(
+        mistake(
+            4,
+            "the number of another bucket",
+            (COMPRESSED, COMPRESSED.replace("(number", "(number + 1")),
+            said="called it with 1, 2, 3",
+        ),
+    ),
+    together(
+        mistake(
+            3,
+            "an empty first bucket",
+            ("buckets, free = [], 0", "buckets, free = [[]], limit"),
+            said="need at least one array to concatenate",
+        ),
+        crashes=True,
+    ),
+    together(
         mistake(5, "the last loss alone", (LOST, LOST.replace("wanted", "buffer")), said="off"),
     ),
     together(
@@ -179,7 +206,7 @@ ROUNDS = (
             "the loss in 16 bits",
             (LOST, "self.lost[number] = (wanted - wire).astype(np.float16)"),
             said=(
-                "half of what gradients that are only rounded leave",
+                "half of what rounding leaves where nothing is kept",
                 "as if gradients were rounded to 16 bits and nothing else",
             ),
         ),

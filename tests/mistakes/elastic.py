@@ -66,13 +66,13 @@ ROUNDS = (
             "before the epoch is counted",
             (COMMIT, ""),
             (EPOCH, COMMIT + EPOCH),
-            said="rank 0 was killed after epoch",
+            said="had ended when rank 0 was killed",
         ),
         mistake(
             4,
             "the local size",
             (RATE, RATE.replace("hvd.size", "hvd.local_size")),
-            said=("with 2 workers the learning rate is 2 x", "which is 1 x 0.03"),
+            said=("with 2 workers the learning rate is 2 x", "which is 1 x 0.03", "epoch 1, rank"),
         ),
         mistake(
             5,
@@ -87,7 +87,7 @@ ROUNDS = (
             2,
             "every fourth epoch",
             (COMMIT, "        if state.epoch % 4 == 0:\n    " + COMMIT),
-            said="rank 0 was killed after epoch",
+            said="had ended when rank 0 was killed",
         ),
         mistake(
             4,
@@ -126,7 +126,7 @@ ROUNDS = (
             5,
             "the local rank",
             (SHARE, SHARE.replace("hvd.rank", "hvd.local_rank")),
-            said="different images",
+            said=("different images", "epoch 1, 2 workers"),
         ),
         only=True,
     ),
@@ -163,11 +163,11 @@ ROUNDS = (
             (COMMIT, KEEP_ODD + COMMIT + "        state.epoch = done\n"),
             said="kept no new state between the ends of epochs",
         ),
+        # Comes with the next one: a worker that joins has not scaled its rate before.
         mistake(
             3,
-            "the epoch alone",
-            (STATE, OBJECTS),
-            said="rank 1: its weights are",
+            "each worker has a rate of its own",
+            said=("the workers' learning rates are", "step 4 is about that"),
         ),
         mistake(
             4,
@@ -208,6 +208,19 @@ ROUNDS = (
             said="'NoneType' object has no attribute 'variables'",
         ),
         crashes=True,
+        only=True,
+    ),
+    together(
+        mistake(
+            1,
+            "an error of its own after the kill",
+            (SHARE, "rank, size = place[0], hvd.size()"),
+            said=("After the kill the other worker's script failed", "there is no rank 1"),
+        ),
+        only=True,
+    ),
+    together(
+        mistake(3, "the epoch alone", (STATE, OBJECTS), said="rank 1: its weights are"),
         only=True,
     ),
 )

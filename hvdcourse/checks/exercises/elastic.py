@@ -18,6 +18,7 @@ from hvdcourse.checks.exercise import Exercise, Step, Trial
 from hvdcourse.checks.exercises.training_notes import SMALL, distance
 from hvdcourse.launch.elastic import DRIVER, names_of_this_machine
 from hvdcourse.launch.job import Disturbance
+from hvdcourse.launch.result import CONSEQUENCES, LAST_ERROR, RunResult
 
 EPOCHS = 24
 LEARNING_RATE = 0.03
@@ -32,6 +33,7 @@ KILL_AFTER = 6
 # When a worker dies, Horovod gives up its host: so each has one of its own.
 HOSTS = (1, 1)
 ABOUT_SURVIVAL = "step 1 is about that"
+ALIKE = "in every epoch all workers have the same weights and optimizer variables"
 
 
 def trials() -> list[Trial]:
@@ -63,7 +65,7 @@ class Job:
         if not any(entry.get("report") == "killed" for entry in self.driver.entries):
             raise NotJudged(
                 "the script runs on all workers until the check kills one",
-                run.result.explain().splitlines(),
+                end_in_words(run.result),
             )
         self.epochs: list[Epoch] = self.driver.all_reported("epoch")
         killed = self.driver.reported("killed")
@@ -79,11 +81,10 @@ class Job:
         return [group for (_, size), group in groups.items() if len(group) == size]
 
     def changed(self) -> "Job":
-        """Return the job. Raises Unmet where no other number of workers ever ended an epoch."""
+        """Return the job. Raises NotJudged where its number of workers never changed."""
         if len({len(group) for group in self.whole_epochs()}) < 2:
-            raise Unmet(
-                f"after rank {KILLED} was killed, the others end an epoch", [self.in_words()]
-            )
+            expected = f"after rank {KILLED} was killed, the others end an epoch"
+            raise NotJudged(expected, [self.in_words(), ABOUT_SURVIVAL])
         return self
 
     def in_words(self) -> str:
@@ -120,12 +121,7 @@ def check_survives(run: ObservedRun) -> None:
 
 def how_it_ended(run: ObservedRun, job: Job) -> list[str]:
     """Return in words how a job ended that did not go on to its last epoch."""
-    # The only rank of the run is this course's driver.
-    lines = [
-        line
-        for line in run.result.explain().splitlines()
-        if DRIVER.name not in line and set(line.strip()) != {"^"}
-    ]
+    lines = end_in_words(run.result)
     added = any(entry.get("report") == "added" for entry in job.driver.entries)
     if run.result.reason in ("standstill", "time limit") and added:
         lines.append(
@@ -133,17 +129,36 @@ def how_it_ended(run: ObservedRun, job: Job) -> list[str]:
             "train, where a new worker waits alone?"
         )
     elif run.result.reason == "failed":
-        lines.append(
-            "The other worker ended, too: is train called through hvd.elastic.run, and does the "
-            "error that a lost worker causes reach it?"
+        told_of_the_loss = any(sign in line for sign in CONSEQUENCES for line in lines)
+        lines.insert(
+            0,
+            "After the kill the other worker's script failed"
+            if LAST_ERROR in lines and not told_of_the_loss
+            else "The other worker ended, too: is train called through hvd.elastic.run, and does "
+            "the error that a lost worker causes reach it?",
         )
     return [*lines, job.in_words()]
+
+
+def end_in_words(result: RunResult) -> list[str]:
+    """Return in words how a job ended, with the frames of libraries left out of a traceback."""
+    # The only rank of the run is this course's driver.
+    lines = result.explain().replace("Rank 0 failed first:", "Horovod's launcher").splitlines()
+    kept, of_library = [], False
+    for line in lines:
+        if line.startswith("  File "):
+            of_library = "site-packages" in line or '"<string>"' in line
+        elif not line.startswith("    "):
+            of_library = False
+        if not of_library and DRIVER.name not in line and set(line.strip()) != {"^"}:
+            kept.append(line)
+    return kept
 
 
 def check_commits(run: ObservedRun) -> None:
     """Step 2: a killed worker costs the epoch that was under way, and none before it."""
     job = Job(run)
-    expected = "after a worker was killed, training goes on with the epoch that was under way"
+    expected = "after a worker was killed, training goes on after the last epoch that had ended"
     alone = [epoch for epoch in job.after_kill if epoch["size"] < run.np]
     if not alone:
         raise NotJudged(expected, [job.in_words(), ABOUT_SURVIVAL])
@@ -154,7 +169,7 @@ def check_commits(run: ObservedRun) -> None:
     demand_of_run(
         expected,
         goes_on_with > last,
-        f"rank {KILLED} was killed after epoch {last}; the training went on with epoch "
+        f"epoch {last} had ended when rank {KILLED} was killed; the training went on with epoch "
         f"{goes_on_with}",
         job.in_words(),
     )
@@ -203,9 +218,19 @@ def check_state(run: ObservedRun) -> None:
         raise NotJudged(unmet.expected, [*unmet.seen, "step 2 is about that"]) from None
     for group in job.whole_epochs():
         first, *others = sorted(group, key=lambda epoch: epoch["rank"])
+        rates = [epoch["learning_rate"] for epoch in (first, *others)]
+        if not np.allclose(rates, rates[0], rtol=1e-4):
+            told = ", ".join(f"{rate:.4g}" for rate in rates)
+            raise NotJudged(
+                ALIKE,
+                [
+                    f"in epoch {first['epoch']} the workers' learning rates are {told}: step 4 is "
+                    "about that"
+                ],
+            )
         far = {epoch["rank"]: far_from(epoch, first) for epoch in others}
         demand_of_run(
-            "in every epoch all workers have the same weights and optimizer variables",
+            ALIKE,
             all(max(of_rank) < SMALL for of_rank in far.values()),
             *(
                 f"after epoch {first['epoch']}, rank {rank}: its weights are {percent(weights)} "
