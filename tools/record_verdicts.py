@@ -28,8 +28,8 @@ from hvdcourse.paths import NOTEBOOKS, SOLUTIONS
 TAG = "recorded-verdicts"
 SUMMARY = "Recorded verdicts: an unfinished script, and a finished one"
 COLUMNS = 78  # Fits beside JupyterLab's file browser on a screen of 1,280 pixels.
-# How long a check took says more of the machine that recorded it. A long line breaks before "s".
-SECONDS = re.compile(r" \([\d.]+\s+s\)$", re.MULTILINE)
+# How long a check took says more of the machine that recorded it. A long line breaks before it.
+SECONDS = re.compile(r"\s+\([\d.]+\s+s\)$", re.MULTILINE)
 
 
 def checked(cell: nbformat.NotebookNode) -> tuple[str, list[int] | None] | None:

@@ -186,7 +186,7 @@ def demand_compressed(run: ObservedRun) -> None:
     ]
     demand(
         "trained 'overlapped', every rank calls compress in each step once for each bucket, with "
-        f"the bucket's number, 0 to {numbers[-1]}",
+        f"the bucket's number, 0 to {len(numbers) - 1}",
         [of_rank == numbers * steps for of_rank in called],
         [
             f"called it with {', '.join(map(str, of_rank[: len(numbers)]))} first, and "
