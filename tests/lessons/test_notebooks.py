@@ -74,6 +74,14 @@ def test_stored_predictions_ask_what_their_cells_ask(notebook):
                 assert [part for part in parts if part not in stored] == []
 
 
+@each_notebook
+def test_what_is_predicted_is_folded_until_its_cell_runs(notebook):
+    # JupyterLab unfolds the outputs of a cell that runs.
+    for cell in cells_of(notebook):
+        if ".compare(" in cell.source and cell.outputs:
+            assert cell.metadata.get("jupyter", {}).get("outputs_hidden"), cell.source
+
+
 def is_text(node):
     return isinstance(node, ast.Constant) and isinstance(node.value, str)
 
