@@ -79,7 +79,8 @@ def train(state, model, optimizer, data, arguments, place):
             weights=model.get_weights(),
             optimizer_variables=[one.numpy() for one in optimizer.variables],
         )
-        # TODO: Step 2: What was reached is kept at the end of every epoch.
+        # TODO: Step 2: At the end of every epoch, what was reached is kept, and new workers are let
+        # in.
 
 
 def main():

@@ -79,8 +79,7 @@ def train(state, model, optimizer, data, arguments, place):
             weights=model.get_weights(),
             optimizer_variables=[one.numpy() for one in optimizer.variables],
         )
-        # Step 2: What was reached is kept at the end of every epoch.
-        # This is also where a worker looks whether others have come.
+        # Step 2: At the end of every epoch, what was reached is kept, and new workers are let in.
         state.commit()
 
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import ipywidgets
-from IPython.display import display
+from IPython.display import DisplayHandle, display
 
 from hvdcourse.checks.progress import keeping, read_kept
 
@@ -24,6 +24,7 @@ class Prediction:
         self.answer = read_kept(_FILE).get(question)
         if self.options and self.answer not in self.options:
             self.answer = None
+        self.shown: DisplayHandle | None = None
         self.note = ipywidgets.Label(self._kept())
         self.field = self._field()
         self.field.observe(self._enter, names="value")
@@ -36,7 +37,11 @@ class Prediction:
         """
         if self.answer is None:
             print(f"The result: {self._told(result)}. You have entered no prediction.")
-        elif self.answer == result:
+            return
+        if self.shown is not None:
+            # A field is gone with its kernel: a saved notebook would show an error in its place.
+            self.shown.update({"text/plain": repr(self)}, raw=True)
+        if self.answer == result:
             print(f"The result: {self._told(result)}, as you predicted.")
         else:
             print(f"You predicted {self._told(self.answer)}. The result: {self._told(result)}.")
@@ -46,12 +51,15 @@ class Prediction:
         widget = ipywidgets.VBox([ipywidgets.HTMLMath(self.question), field, self.note])
         bundle = widget._repr_mimebundle_()
         # Static pages, which have no widgets, show the text.
-        display({**bundle, "text/plain": repr(self)}, raw=True)
+        self.shown = display({**bundle, "text/plain": repr(self)}, raw=True, display_id=True)
 
     def __repr__(self) -> str:
-        choices = [f"( ) {option}" for option in self.options]
-        lines = choices or [f"____ {self.unit}".rstrip()]
-        return "\n".join([self.question, *lines, "(Run this cell to answer.)"])
+        lines = [f"({'x' if option == self.answer else ' '}) {option}" for option in self.options]
+        if self.answer is None:
+            lines = lines or [f"____ {self.unit}".rstrip()]
+            return "\n".join([self.question, *lines, "(Run this cell to answer.)"])
+        lines = lines or [self._told(self.answer)]
+        return "\n".join([self.question, *lines, "(Your prediction. Run this cell to change it.)"])
 
     def _field(self) -> ipywidgets.DOMWidget:
         if self.options:

@@ -1,4 +1,4 @@
-"""Remembers which steps were met at the last check, in one small JSON file."""
+"""Remembers which steps were met when they were last judged, in one small JSON file."""
 
 import hashlib
 import json
@@ -78,7 +78,8 @@ def remember(verdict: ExerciseVerdict) -> None:
     with kept_entry(verdict.exercise) as entry:
         entry["checked"] = datetime.now().isoformat(timespec="seconds")
         entry["script"] = digest_of_script(Path(verdict.script))
-        entry["steps"].update({str(step.number): step.passed for step in verdict.steps})
+        judged = (step for step in verdict.steps if not step.run_failed)
+        entry["steps"].update({str(step.number): step.passed for step in judged})
         entry.setdefault("told", {}).update({str(step.number): step.told for step in verdict.steps})
 
 

@@ -20,6 +20,8 @@ _NOT_IN_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]
 
 
 _OF_RANK = re.compile("rank ([0-9]+): (.*)", re.DOTALL)
+# What Python puts below a line of a traceback; where the line is broken, it points elsewhere.
+_MARKERS = re.compile(r"\s*[~^]+\s*")
 
 
 def by_saying(lines: list[str]) -> list[str]:
@@ -41,7 +43,8 @@ def by_saying(lines: list[str]) -> list[str]:
 
 def told_of(expected: str, seen: list[str]) -> str:
     """Return what a learner reads of what is not met."""
-    return "\n".join([*by_saying(seen), f"expected: {expected}"])
+    lines = [line for line in by_saying(seen) if not _MARKERS.fullmatch(line)]
+    return "\n".join([*lines, f"expected: {expected}"])
 
 
 def folded(step: int, hint: str, *more: str) -> str:

@@ -12,7 +12,7 @@ from typing import Any
 from hvdcourse.errors import BadInput
 from hvdcourse.launch.command_line import arguments_from
 from hvdcourse.launch.job import Disturbance
-from hvdcourse.launch.result import RunResult
+from hvdcourse.launch.result import RunFailed, RunResult
 from hvdcourse.launch.run import checked_np, find_script, run_quickly
 from hvdcourse.machine.gpus import NONE_VISIBLE, visible_gpus
 
@@ -106,7 +106,7 @@ def run_elastic(
             "hosts_file": str(hosts_file),
             "command": command,
         }
-        return run_quickly(
+        result = run_quickly(
             DRIVER,
             1,
             arguments=[json.dumps(job)],
@@ -115,5 +115,9 @@ def run_elastic(
             timeout=timeout,
             standstill=standstill,
             quiet=quiet,
-            must_succeed=must_succeed,
+            must_succeed=False,
         )
+    result.elastic = True
+    if must_succeed and not result.ok:
+        raise RunFailed(result)
+    return result

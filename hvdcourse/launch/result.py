@@ -66,7 +66,8 @@ class RunResult:
     ``reason`` is ``"ended"`` where every rank ended by itself, else ``"failed"``,
     ``"time limit"``, ``"standstill"``, ``"interrupted"``, ``"the launcher was killed"`` or, with
     its traceback in ``launcher_log``, ``"the launcher failed"``. ``stood_still`` is for how many
-    seconds no rank had computed or printed anything in the end.
+    seconds no rank had computed or printed anything in the end. The only rank of an ``elastic`` job
+    is Horovod's launcher.
     """
 
     command: str
@@ -77,6 +78,7 @@ class RunResult:
     ranks: list[RankResult]
     launcher_output: list[str]
     launcher_log: str = ""
+    elastic: bool = False
 
     @property
     def ok(self) -> bool:
@@ -148,7 +150,8 @@ class RunResult:
                 "and Horovod ended the run."
             )
         elif first is not None:
-            parts.append(f"Rank {first.rank} failed first: {first.describe_end()}")
+            who = "Horovod's launcher" if self.elastic else f"Rank {first.rank} failed first:"
+            parts.append(f"{who} {first.describe_end()}")
             if first.error:
                 parts.append(first.error["traceback"].rstrip())
             elif first.errors:
@@ -157,7 +160,8 @@ class RunResult:
         parts += [
             f"Rank {rank.rank} {rank.describe_position()}"
             for rank in self.ranks
-            if rank.position or self.reason == "standstill" or (out_of_step and rank.status == 0)
+            if not self.elastic
+            and (rank.position or self.reason == "standstill" or (out_of_step and rank.status == 0))
         ]
         if first is None and self.reason == "failed":
             parts += self.launcher_output[-10:]

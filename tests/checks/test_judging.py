@@ -315,7 +315,7 @@ def test_an_elastic_job_that_stands_still_after_a_host_was_added_is_told_as_such
     evidence += [{"report": "added", "value": {"host": "127.1", "time": 4.5}}]
     position = Position("elastic_driver.py", 88, "subprocess.run(…)", None)
     driver = RankResult(0, position=position, evidence=evidence)
-    result = RunResult("horovodrun", 1, "time limit", 60, 0, [driver], [])
+    result = RunResult("horovodrun", 1, "time limit", 60, 0, [driver], [], elastic=True)
     run = ObservedRun(result, {}, hosts=elastic.HOSTS, disturbed=True)
     said = told(elastic.check_survives, run)
     assert "does the script call a collective before train" in said

@@ -1,6 +1,8 @@
 """Predictions: entered, kept, and set beside the result."""
 
 import pytest
+from nbclient import execute
+from nbformat.v4 import new_code_cell, new_notebook
 
 from hvdcourse import predict
 from hvdcourse.checks.progress import STATE_VARIABLE
@@ -77,6 +79,26 @@ def test_a_static_page_shows_the_question_and_its_options():
     assert repr(predict("Which ranks?", ["one", "all"])) == (
         "Which ranks?\n( ) one\n( ) all\n(Run this cell to answer.)"
     )
+
+
+def test_beside_the_result_a_field_becomes_text_which_a_notebook_shows_without_its_kernel():
+    cells = [
+        "from hvdcourse import predict",
+        "rate, ranks = predict('Rate?', unit='times'), predict('Ranks?', ['one', 'all'])",
+        "rate.compare(2)",
+        "rate.field.value, ranks.field.value = '1.5', 'all'",
+        "rate.compare(2), ranks.compare('all')",
+    ]
+
+    def shown(count):
+        notebook = execute(new_notebook(cells=list(map(new_code_cell, cells[:count]))))
+        return [output.data for output in notebook.cells[1].outputs]
+
+    assert all("application/vnd.jupyter.widget-view+json" in data for data in shown(4))
+    assert shown(5) == [
+        {"text/plain": f"{entered}\n(Your prediction. Run this cell to change it.)"}
+        for entered in ("Rate?\n1.5 times", "Ranks?\n( ) one\n(x) all")
+    ]
 
 
 def test_a_damaged_file_counts_as_nothing_entered(state):

@@ -9,6 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from hvdcourse.checks.progress import all_progress, remember
+from hvdcourse.checks.verdict import ExerciseVerdict, StepVerdict
+
 pytestmark = [pytest.mark.timeout(180), pytest.mark.usefixtures("nothing_left")]
 
 NOBODY = 65534
@@ -75,6 +78,18 @@ def test_a_damaged_record_counts_as_none(text, in_process, state):
     done = in_process("progress", "--json")
     assert done.returncode == 0
     assert {row["met"] for row in json.loads(done.stdout)} == {0}
+
+
+def test_a_step_that_was_not_judged_stays_what_it_was(state):
+    def remembered(passed, not_judged):
+        step = StepVerdict(1, "", passed, "", [], run_failed=not_judged)
+        remember(ExerciseVerdict("lamb", "lamb.py", [step], None, 0.0))
+        return next(row["steps"]["1"] for row in all_progress() if row["exercise"] == "lamb")
+
+    assert remembered(passed=False, not_judged=True) is False
+    assert remembered(passed=True, not_judged=False) is True
+    assert remembered(passed=False, not_judged=True) is True
+    assert remembered(passed=False, not_judged=False) is False
 
 
 def test_many_records_at_once_are_all_kept(tmp_path, project):

@@ -51,6 +51,11 @@ def test_a_notebook_stores_whether_a_verdict_is_passed(steps, passed):
     assert metadata["hvdcourse"] == {"passed": passed}
 
 
+def test_a_line_under_a_traceback_that_only_points_is_left_out_where_lines_are_broken():
+    seen = ['  File "a.py", line 3, in f', "    total = g(a) + 1 / b", "            ~~^~~", "^^^"]
+    assert unmet(1, *seen).told.splitlines()[:-1] == seen[:2]
+
+
 def test_a_notebook_shows_the_same_table_as_a_terminal():
     verdict = verdict_of(met(1), unmet(2, "rank 0: <b>1</b> & [red]2[/red]"))
     data, _ = shown(verdict)

@@ -212,8 +212,9 @@ RuntimeError: Horovod detected that one or more processes exited"""
 
 def test_the_error_of_a_worker_is_told_and_not_that_of_the_launcher():
     driver = RankResult(0, status=1, errors=OF_WORKERS.splitlines())
-    result = RunResult("horovodrun", 1, "failed", 60, 0, [driver], [])
-    assert result.explain().splitlines()[1:] == [
+    result = RunResult("horovodrun", 1, "failed", 60, 0, [driver], [], elastic=True)
+    assert result.explain().splitlines() == [
+        "Horovod's launcher ended with exit status 1",
         "The last error of a worker:",
         "Traceback (most recent call last):",
         '  File "elastic.py", line 111, in main',

@@ -176,7 +176,7 @@ ROUNDS = (
             4,
             "compress is never called",
             (COMPRESSED, COMPRESSED.removeprefix("compress(number, ").removesuffix(")")),
-            said=("calls compress in each step once for each bucket", "never called it"),
+            said=("calls compress in each step once for each bucket", "compress was never called"),
         ),
         spoiled=(5,),
     ),
@@ -185,7 +185,7 @@ ROUNDS = (
             4,
             "the number of another bucket",
             (COMPRESSED, COMPRESSED.replace("(number", "(number + 1")),
-            said="called it with 1, 2, 3",
+            said="compress was called with 1, 2, 3",
         ),
     ),
     together(
@@ -206,7 +206,7 @@ ROUNDS = (
             "the loss in 16 bits",
             (LOST, "self.lost[number] = (wanted - wire).astype(np.float16)"),
             said=(
-                "half of what rounding leaves where nothing is kept",
+                "half of what they are off by where nothing is kept",
                 "as if gradients were rounded to 16 bits and nothing else",
             ),
         ),

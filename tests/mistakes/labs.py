@@ -184,17 +184,17 @@ SAME_IMAGES = (
     alone(
         "the local rank's share",
         (SHARD, SHARD.replace("hvd.rank()", "hvd.local_rank()")),
-        said="100 % of its images are also those of rank 2",
+        said="ranks 0 and 2 have all of their images in common",
     ),
     alone(
         "a share of the host's",
         (SHARD, SHARD.replace("size(), hvd.", "local_size(), hvd.local_")),
-        said="0 % of its images are also those of rank 1",
+        said=("ranks 0 and 1 have 0 % of their images in common", "or, by chance, every two have"),
     ),
     alone(
         "rank 0's share for all",
         (SHARD, SHARD.replace("hvd.rank()", "0")),
-        said="100 % of its images are also those of rank 1",
+        said="any two of ranks 0, 1 and 2 have all of their images in common",
     ),
     alone(
         "another order of the same images",
@@ -203,7 +203,7 @@ SAME_IMAGES = (
             ".repeat().shuffle(len(images))",
             ".shuffle(len(images), seed=hvd.rank()).repeat()",
         ),
-        said="of its images are also those of rank 1",
+        said="of their images in common",
     ),
     alone(
         "the same order, a batch later",
@@ -212,7 +212,7 @@ SAME_IMAGES = (
             ".batch(batch_size)\n",
             ".batch(batch_size).skip(hvd.rank())\n",
         ),
-        said="% of its images are also those of rank 2",
+        said="% of their images in common",
     ),
     alone(
         "3 for the size",

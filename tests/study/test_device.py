@@ -39,7 +39,7 @@ def test_each_batch_size_is_timed_in_each_turn():
 
 def test_the_median_epoch_of_both_kinds_is_returned_and_told_beside_its_formula(capsys):
     plain = samples().map(decode).map(shift).batch(2)
-    chosen = compare_overlap(plain, lambda batch: None, 2, turns=3)
+    chosen = compare_overlap(plain, plain.prefetch(2), lambda batch: None, 2, turns=3)
     told = capsys.readouterr().out
     assert {name: epoch.count for name, epoch in chosen.items()} == {"in turn": 8, "overlapped": 8}
     assert re.search(r"in turn +formula [\d.]+ s, measured [\d.]+ s\noverlapped +formula", told)

@@ -186,13 +186,13 @@ def demand_compressed(run: ObservedRun) -> None:
     ]
     demand(
         "trained 'overlapped', every rank calls compress in each step once for each bucket, with "
-        f"the bucket's number, 0 to {len(numbers) - 1}",
+        f"the bucket's number: {', '.join(map(str, numbers))}",
         [of_rank == numbers * steps for of_rank in called],
         [
-            f"called it with {', '.join(map(str, of_rank[: len(numbers)]))} first, and "
+            f"compress was called with {', '.join(map(str, of_rank[: len(numbers)]))} first, and "
             f"{len(of_rank) / steps:g} times in a step"
             if of_rank
-            else "never called it"
+            else "compress was never called"
             for of_rank in called
         ],
     )
@@ -231,8 +231,8 @@ def check_error_feedback(run: ObservedRun) -> None:
     away = [distance_from_single_process(training.weights, setting) for training in trained]
     demand(
         "trained 'fp16', every rank's weights are off by at most "
-        f"{percent(SHARE_WITH_FEEDBACK * alone)} of the way they go: half of what rounding leaves "
-        "where nothing is kept",
+        f"{percent(SHARE_WITH_FEEDBACK * alone)} of the way they go: half of what they are "
+        "off by where nothing is kept",
         [share <= SHARE_WITH_FEEDBACK * alone for share in away],
         [
             describe(training, rank, setting) + lost_of_another_bucket(training.weights, setting)

@@ -8,7 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from hvdcourse.checks.evidence import ObservedRank, ObservedRun, demand, demand_of_run, percent
+from hvdcourse.checks.evidence import (
+    ObservedRank,
+    ObservedRun,
+    demand,
+    demand_of_run,
+    named_ranks,
+    percent,
+)
 from hvdcourse.checks.exercise import ALONE, UNEVEN_HOSTS, Exercise, Step, Trial
 from hvdcourse.checks.exercises import shares, training
 from hvdcourse.checks.exercises.training_notes import (
@@ -135,28 +142,23 @@ def check_own_images(run: ObservedRun) -> None:
     for rank in run.ranks:
         batches = shares.samples_of(rank, "trained", known)
         by_rank.append(set(itertools.chain(*batches[: max(1, len(batches) // epochs)])))
-    common = [
-        {other: len(own & images) / len(own) for other, images in enumerate(by_rank) if other != n}
-        for n, own in enumerate(by_rank)
-    ]
-    lines = [
-        "; ".join(
-            f"{percent(part)} of its images are also those of rank {other}"
-            for other, part in of_rank.items()
-        )
-        for of_rank in common
-    ]
-    demand(
-        "each rank trains on images of its own: in the first epoch, at most "
-        f"{percent(MOST_IN_COMMON)} of them are those of another rank",
-        [max(of_rank.values(), default=0) <= MOST_IN_COMMON for of_rank in common],
-        lines,
+    common = {
+        (rank, other): len(by_rank[rank] & by_rank[other])
+        / min(len(by_rank[rank]), len(by_rank[other]))
+        for rank, other in itertools.combinations(range(run.np), 2)
+    }
+    lines = in_common(common)
+    demand_of_run(
+        "each rank trains on images of its own: in the first epoch, no two have more than "
+        f"{percent(MOST_IN_COMMON)} of them in common",
+        all(part <= MOST_IN_COMMON for part in common.values()),
+        *lines,
     )
     # With a seed for each rank every two have some in common, by chance; with shares no two have.
-    demand(
+    demand_of_run(
         "either no two ranks have images in common, or, by chance, every two have",
-        [len({bool(part) for of_rank in common for part in of_rank.values()}) <= 1] * run.np,
-        lines,
+        len(set(map(bool, common.values()))) <= 1,
+        *lines,
     )
     seen = len(set.union(*by_rank)) / len(known)
     demand_of_run(
@@ -167,6 +169,20 @@ def check_own_images(run: ObservedRun) -> None:
     )
     training.check_same_start(run)
     training.check_mean_gradient(run)
+
+
+def in_common(parts: dict[tuple[int, int], float]) -> list[str]:
+    """Return in words which part of their images pairs of ranks have in common."""
+    lines = {
+        pair: f"{'all' if part == 1 else percent(part)} of their images in common"
+        for pair, part in parts.items()
+    }
+    groups = {line: [pair for pair in lines if lines[pair] == line] for line in lines.values()}
+    if len(groups) == 1:
+        any_two = "any two of " * (len(lines) > 1)
+        ranks = sorted(set(itertools.chain(*lines)))
+        return [f"{any_two}{named_ranks(ranks)} have {line}" for line in groups]
+    return [f"{named_ranks(pair)} have {line}" for pair, line in lines.items()]
 
 
 def few_images(images: int, epochs: int = 2) -> dict[str, Any]:
