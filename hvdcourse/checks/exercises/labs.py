@@ -173,16 +173,14 @@ def check_own_images(run: ObservedRun) -> None:
 
 def in_common(parts: dict[tuple[int, int], float]) -> list[str]:
     """Return in words which part of their images pairs of ranks have in common."""
-    lines = {
-        pair: f"{'all' if part == 1 else percent(part)} of their images in common"
-        for pair, part in parts.items()
-    }
-    groups = {line: [pair for pair in lines if lines[pair] == line] for line in lines.values()}
-    if len(groups) == 1:
-        any_two = "any two of " * (len(lines) > 1)
-        ranks = sorted(set(itertools.chain(*lines)))
-        return [f"{any_two}{named_ranks(ranks)} have {line}" for line in groups]
-    return [f"{named_ranks(pair)} have {line}" for pair, line in lines.items()]
+    texts = [
+        f"have {'all' if part == 1 else percent(part)} of their images in common"
+        for part in parts.values()
+    ]
+    if len(set(texts)) == 1:
+        any_two = "any two of " * (len(texts) > 1)
+        return [f"{any_two}{named_ranks(sorted(set(itertools.chain(*parts))))} {texts[0]}"]
+    return [f"{named_ranks(pair)} {text}" for pair, text in zip(parts, texts, strict=True)]
 
 
 def few_images(images: int, epochs: int = 2) -> dict[str, Any]:
