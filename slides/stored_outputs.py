@@ -73,9 +73,10 @@ def stored_text(notebook: str, text: str, lines: str = "", cut: str = "") -> lis
         BadInput: no line is left, or there is no such cell.
     """
     texts = [
-        output.text if output.output_type == "stream" else output.data.get("text/plain", "")
+        output.get("text", "") or output.get("data", {}).get("text/plain", "")
         for output in cell_with(notebook, text).get("outputs", [])
-        if output.output_type in ("stream", "execute_result")
+        # What a picture says of itself as text is not for readers.
+        if "image/png" not in output.get("data", {})
     ]
     stored = _COLOR.sub("", "\n".join(texts)).splitlines()
     kept = [line for line in stored if line.strip() and re.search(lines, line)]

@@ -10,6 +10,7 @@ from hvdcourse.errors import BadInput
 
 SLIDES = Path(__file__).resolve().parent.parent.parent / "slides"
 NAMED = re.compile(r'^```\{stored-(?:picture|text)\} (\w+) "(.+)"$', re.MULTILINE)
+TEXTS = re.compile(r'^```\{stored-text\} (\w+) "(.+)"\n((?::.+\n)*)```$', re.MULTILINE)
 DECKS = sorted(SLIDES.glob("[0-9]*.md"))
 LESSON = "00_start_here"
 
@@ -21,6 +22,15 @@ def test_every_cell_that_a_deck_names_is_in_its_notebook_once(deck):
     for notebook, text in named:
         assert notebook == deck.stem
         cell_with(notebook, text.replace('\\"', '"'))
+
+
+@pytest.mark.parametrize("deck", DECKS, ids=lambda path: path.stem)
+def test_every_text_that_a_deck_shows_has_lines(deck):
+    shown = TEXTS.findall(deck.read_text())
+    assert len(shown) == deck.read_text().count("```{stored-text}")
+    for notebook, text, options in shown:
+        chosen = dict(re.findall(r"^:(\w+): (.+)$", options, re.MULTILINE))
+        assert stored_text(notebook, text.replace('\\"', '"'), **chosen)
 
 
 @pytest.mark.parametrize(
